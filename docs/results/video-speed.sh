@@ -1,12 +1,12 @@
 #!/bin/sh
-# How fast cox-tonemap is beside ffmpeg's filter chain, whole process against whole process, in turn:
+# Compare the speed of cox-tonemap with that of ffmpeg's filter chain. Whole processes run in turn.
 #
 #     docs/results/video-speed.sh DIR [BIN_DIR]
 #
-# DIR takes a 4K PQ clip (25 MB a frame), which is made there once, and two films of the output, which are removed. Both
-# programs map it with hable, a peak of 1000 cd/m2, SDR white at 100, no desaturation, no dither and the gamut clipped;
-# and at half the size, which ffmpeg's chain does first, bicubic. Needs ffmpeg with zscale; with GNU time (Debian: time)
-# the peak resident memory is shown too.
+# DIR takes a 4K PQ clip (25 MB a frame), which the script makes there once, and two output films, which it removes.
+# Both programs map the clip with hable, a peak of 1000 cd/m2, SDR white at 100, no desaturation, no dither and the gamut
+# clipped. They also map it to half the size; ffmpeg's chain halves first, bicubically. The script needs ffmpeg with
+# zscale. With GNU time (Debian: time) it shows the peak resident memory too.
 #
 #     FRAMES=48 ROUNDS=5         how much
 #     CLIP=FILE                  use this clip instead of making one
@@ -39,7 +39,7 @@ chain="$chain,zscale=t=bt709:m=bt709:r=tv,format=yuv420p"
 half="zscale=w=iw/2:h=ih/2:f=bicubic,$chain"
 same="--operator hable --sdr-white 100 --desat 0 --dither none --gamut clip ${OPTIONS:-}"
 
-# film PICTURE WIDTHxHEIGHT NITS FRAMES OUTPUT: a PQ film of a still, 1.0 at so many nits.
+# film PICTURE WIDTHxHEIGHT NITS FRAMES OUTPUT: make a PQ film of a still, with 1.0 at NITS cd/m2.
 film() {
     case $1 in *.exr) transfer=linear ;; *) transfer=iec61966-2-1 ;; esac
     tagged="setparams=color_primaries=bt709:color_trc=$transfer:colorspace=gbr:range=pc"

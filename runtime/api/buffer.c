@@ -23,7 +23,7 @@ static cox_status make_buffer(cox_runtime *runtime, void *data, size_t bytes, co
     buffer->wrapped = data != NULL;
     atomic_init(&buffer->refs, 1);
     atomic_init(&buffer->mem, mem);
-    atomic_fetch_add(&runtime->buffer_count, 1);
+    atomic_fetch_add(&runtime->alive.buffers, 1);
 
     *out = buffer;
     return COX_OK;
@@ -96,10 +96,10 @@ static bool take_back(cox_buffer *buffer)
         cox__misuse_in_callback(runtime, "cox_buffer_destroy, of wrapped memory in use"))
         return false;
 
-    pthread_mutex_lock(&runtime->release_lock);
+    pthread_mutex_lock(&runtime->release.lock);
     while (is_in_use(buffer, in_callback))
-        pthread_cond_wait(&runtime->released, &runtime->release_lock);
-    pthread_mutex_unlock(&runtime->release_lock);
+        pthread_cond_wait(&runtime->release.given_back, &runtime->release.lock);
+    pthread_mutex_unlock(&runtime->release.lock);
 
     if (!cox__memory_drop(runtime, atomic_exchange(&buffer->mem, NULL)))
         cox__log(&runtime->log, COX_LOG_ERROR,
@@ -126,7 +126,7 @@ void cox_buffer_destroy(cox_buffer **out)
 
     *out = NULL;
     cox__buffers_unref(buffer);
-    atomic_fetch_sub(&runtime->buffer_count, 1); /* the runtime may go from here on */
+    atomic_fetch_sub(&runtime->alive.buffers, 1); /* the runtime may go from here on */
 }
 
 void cox_buffer_info(const cox_buffer *buffer, struct cox_buffer_info *info)

@@ -43,11 +43,11 @@ static cox_runtime *new_runtime(const struct cox_runtime_params *params)
         return NULL;
 
     runtime->pid = getpid();
-    sem_init(&runtime->inline_poller_wake, 0, 0);
-    pthread_mutex_init(&runtime->release_lock, NULL);
-    pthread_cond_init(&runtime->released, NULL);
+    sem_init(&runtime->inline_poller.wake, 0, 0);
+    pthread_mutex_init(&runtime->release.lock, NULL);
+    pthread_cond_init(&runtime->release.given_back, NULL);
     atomic_init(&runtime->next_step_ns, UINT64_MAX);
-    atomic_init(&runtime->inline_due_ns, UINT64_MAX);
+    atomic_init(&runtime->inline_poller.due_ns, UINT64_MAX);
 
     const struct cox__watchdog_handler handler = {
         .revoked = cox__engine_revoked, .after = cox__engine_after_revoked, .ctx = runtime};
@@ -213,8 +213,8 @@ cox_status cox_runtime_create(const struct cox_runtime_params *params, cox_runti
 /* Whether the runtime cannot be destroyed now, or not from here. */
 static bool is_in_use(cox_runtime *runtime)
 {
-    const uint32_t sessions = atomic_load(&runtime->session_count);
-    const uint32_t buffers = atomic_load(&runtime->buffer_count);
+    const uint32_t sessions = atomic_load(&runtime->alive.sessions);
+    const uint32_t buffers = atomic_load(&runtime->alive.buffers);
     if (cox__misuse_forked(runtime, "cox_runtime_destroy") ||
         (runtime->watchdog && cox__misuse_in_callback(runtime, "cox_runtime_destroy")))
         return true;
@@ -270,7 +270,7 @@ void cox_runtime_destroy(cox_runtime **out)
     /* Both before the loop: tasks and the watchdog's thread wake it. */
     const bool none_stuck = cox__watchdog_stop(runtime->watchdog);
     uint64_t timeout_ns = BUSY_NS;
-    if (runtime->stray || runtime->left_session)
+    if (runtime->lost.stray || runtime->left_session)
         timeout_ns = HANGING_NS;
     if (!cox__worker_destroy(&runtime->worker, timeout_ns) || !none_stuck) {
         cox__log(&runtime->log, COX_LOG_ERROR,
@@ -289,10 +289,10 @@ void cox_runtime_destroy(cox_runtime **out)
         cox__reaper_forget_stray(runtime);
     }
 
-    pthread_mutex_destroy(&runtime->release_lock);
-    pthread_cond_destroy(&runtime->released);
+    pthread_mutex_destroy(&runtime->release.lock);
+    pthread_cond_destroy(&runtime->release.given_back);
     cox__topology_destroy(&runtime->topology);
-    sem_destroy(&runtime->inline_poller_wake);
+    sem_destroy(&runtime->inline_poller.wake);
     free(runtime->cache_dir);
     free(runtime);
 }

@@ -35,7 +35,8 @@ static cox_status make_scratch(cox_session *session, struct cox__frame *frame)
         return COX_OK;
 
     uint32_t failed;
-    const cox_status status = cox__spare_make_mems(session, bindings, frame->scratch, &failed);
+    const cox_status status = cox__spare_make_mems(session->runtime->backend, &session->pipeline,
+                                                   bindings, frame->scratch, &failed);
     if (status)
         cox__log(&session->runtime->log, COX_LOG_ERROR, "%zu bytes for scratch binding %u (%s): %s",
                  session->pipeline.bytes[failed], failed, session->pipeline.bindings[failed].name,
@@ -45,7 +46,8 @@ static cox_status make_scratch(cox_session *session, struct cox__frame *frame)
 
 static bool allocate_frame(const cox_session *session, struct cox__frame *frame)
 {
-    return cox__frame_allocate(session, frame) && cox__residency_allocate(session, frame);
+    return cox__frame_allocate(&session->pipeline, frame) &&
+           cox__residency_allocate(frame, session->devices.count);
 }
 
 static void free_frame(struct cox__frame *frame)
@@ -57,46 +59,47 @@ static void free_frame(struct cox__frame *frame)
 /* Allocate the frames' slots: the application's, one for a callback, the warm-up's. */
 static bool allocate_frames(cox_session *session)
 {
-    session->frames = calloc(session->in_flight + 1, sizeof *session->frames);
+    session->slots.all = calloc(session->settings.in_flight + 1, sizeof *session->slots.all);
     session->warmup.frame = calloc(1, sizeof *session->warmup.frame);
-    bool made = session->frames && session->warmup.frame &&
+    bool made = session->slots.all && session->warmup.frame &&
                 allocate_frame(session, session->warmup.frame);
 
-    for (uint32_t i = 0; made && i <= session->in_flight; i++) {
-        session->frames[i].set = i;
-        made = allocate_frame(session, &session->frames[i]);
+    for (uint32_t i = 0; made && i <= session->settings.in_flight; i++) {
+        session->slots.all[i].set = i;
+        made = allocate_frame(session, &session->slots.all[i]);
     }
     if (!made)
         return false;
 
-    session->sorted = calloc(session->frames[0].band_max, sizeof *session->sorted);
-    return session->sorted != NULL;
+    session->reporting.sorted = calloc(session->slots.all[0].band_max,
+                                       sizeof *session->reporting.sorted);
+    return session->reporting.sorted != NULL;
 }
 
 static cox_status create_frames(cox_session *session)
 {
     if (!allocate_frames(session)) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "no memory for %u frames in flight of %zu bytes each", session->in_flight,
-                 sizeof *session->frames);
+                 "no memory for %u frames in flight of %zu bytes each", session->settings.in_flight,
+                 sizeof *session->slots.all);
         return COX_E_NOMEM;
     }
 
-    for (uint32_t i = 0; i <= session->in_flight; i++) {
-        const cox_status status = make_scratch(session, &session->frames[i]);
+    for (uint32_t i = 0; i <= session->settings.in_flight; i++) {
+        const cox_status status = make_scratch(session, &session->slots.all[i]);
         if (status)
             return status;
     }
 
-    for (uint32_t i = 0; i <= session->in_flight; i++) {
-        session->frames[i].request.session = session;
-        session->frames[i].request.frame = &session->frames[i];
+    for (uint32_t i = 0; i <= session->settings.in_flight; i++) {
+        session->slots.all[i].request.session = session;
+        session->slots.all[i].request.frame = &session->slots.all[i];
     }
-    for (uint32_t i = 0; i < session->in_flight; i++) {
-        session->frames[i].next_free = session->free_frames;
-        session->free_frames = &session->frames[i];
+    for (uint32_t i = 0; i < session->settings.in_flight; i++) {
+        session->slots.all[i].next_free = session->slots.free;
+        session->slots.free = &session->slots.all[i];
     }
-    session->chain_frame = &session->frames[session->in_flight];
+    session->slots.reserved = &session->slots.all[session->settings.in_flight];
     return COX_OK;
 }
 
@@ -105,12 +108,12 @@ static cox_status create_frames(cox_session *session)
 /* Free a session that the scheduler thread does not know (any more). It may be half built. */
 static void free_session(cox_session *session)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        cox__device_queue_free(session->devices[d].queue);
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        cox__device_queue_free(session->devices.list[d].queue);
 
-    for (uint32_t i = 0; session->frames && i <= session->in_flight; i++)
-        free_frame(&session->frames[i]);
-    free(session->frames);
+    for (uint32_t i = 0; session->slots.all && i <= session->settings.in_flight; i++)
+        free_frame(&session->slots.all[i]);
+    free(session->slots.all);
     if (session->warmup.frame)
         free_frame(session->warmup.frame);
     free(session->warmup.frame);
@@ -122,11 +125,11 @@ static void free_session(cox_session *session)
         free(session->sharing[p].state);
         free(session->sharing[p].together);
     }
-    free(session->sorted);
-    cox__residency_free_history(session);
+    free(session->reporting.sorted);
+    cox__residency_free_history(&session->residency.handed_over);
     cox__pipeline_clear(&session->pipeline);
 
-    pthread_cond_destroy(&session->slot_free);
+    pthread_cond_destroy(&session->slots.freed);
     pthread_cond_destroy(&session->delivered);
     pthread_mutex_destroy(&session->lock);
     free(session);
@@ -135,18 +138,18 @@ static void free_session(cox_session *session)
 /* Called when the instances are gone and the engine does not know the session (any more). */
 static void drop_frame_scratch(cox_session *session)
 {
-    for (uint32_t i = 0; session->frames && i <= session->in_flight; i++)
+    for (uint32_t i = 0; session->slots.all && i <= session->settings.in_flight; i++)
         for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
-            if (session->frames[i].scratch[b])
-                cox__memory_drop(session->runtime, session->frames[i].scratch[b]);
+            if (session->slots.all[i].scratch[b])
+                cox__memory_drop(session->runtime, session->slots.all[i].scratch[b]);
 }
 
 static void destroy_instances(cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].queue)
-            backend->ops->instance_destroy(backend, session->devices[d].queue->instance, NULL,
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (session->devices.list[d].queue)
+            backend->ops->instance_destroy(backend, session->devices.list[d].queue->instance, NULL,
                                            NULL);
 }
 
@@ -183,20 +186,20 @@ static cox_session *new_session(cox_runtime *runtime, const struct cox__session_
     }
 
     session->runtime = runtime;
-    session->in_flight = params->in_flight ? params->in_flight : 2;
-    session->min_band_rows = params->min_band_rows;
-    session->report = params->report;
-    session->report_user = params->report_user;
-    session->meter = params->meter;
-    session->meter_user = params->meter_user;
-    session->verify = params->verify;
-    session->deadline_ns = params->policy_options->deadline_ns;
-    session->device_timeout_ns = params->device_timeout_ns;
-    session->polls_closely = runtime->polls_closely &&
-                             params->policy_options->objective != COX_OBJECTIVE_ENERGY;
+    session->settings.in_flight = params->in_flight ? params->in_flight : 2;
+    session->settings.min_band_rows = params->min_band_rows;
+    session->reporting.report = params->report;
+    session->reporting.user = params->report_user;
+    session->energy.meter = params->meter;
+    session->energy.user = params->meter_user;
+    session->settings.verify = params->verify;
+    session->settings.deadline_ns = params->policy_options->deadline_ns;
+    session->settings.device_timeout_ns = params->device_timeout_ns;
+    session->settings.polls_closely = runtime->polls_closely &&
+                                      params->policy_options->objective != COX_OBJECTIVE_ENERGY;
 
     pthread_mutex_init(&session->lock, NULL);
-    pthread_cond_init(&session->slot_free, NULL);
+    pthread_cond_init(&session->slots.freed, NULL);
     pthread_cond_init(&session->delivered, NULL);
     return session;
 }
@@ -222,19 +225,14 @@ static cox_status prepare_pipeline(cox_session *session, const struct cox__sessi
     if (status)
         return status;
 
-    for (uint32_t p = 0; p < pipeline->pass_count; p++) {
-        struct cox__pass *pass = &pipeline->passes[p];
-        if (params->verify > 0)
-            keep_outputs(pass);
-        if (pass->partial_bytes > session->partial_bytes)
-            session->partial_bytes = pass->partial_bytes;
-    }
+    for (uint32_t p = 0; params->verify > 0 && p < pipeline->pass_count; p++)
+        keep_outputs(&pipeline->passes[p]);
     cox__sharing_choose(session, params, devices, count);
 
     /* To verify, another device repeats rows of a finished pass from the host's memory. */
     if (params->verify > 0)
         pipeline->resident = 0;
-    pipeline->sets = session->in_flight + 1;
+    pipeline->sets = session->settings.in_flight + 1;
     return COX_OK;
 }
 
@@ -259,9 +257,9 @@ static cox_status join_devices(cox_session *session, const struct cox__session_s
 /* Skip the warm-up if it is not wanted, or if nothing can be learnt from it. */
 static void decide_warmup(cox_session *session, const struct cox__session_spec *params)
 {
-    if (params->ready || params->no_warmup || session->device_count == 1 ||
+    if (params->ready || params->no_warmup || session->devices.count == 1 ||
         (params->warm_start && cox__device_profile_skip_warmup(session, params->warm_start))) {
-        session->warmth = COX__SESSION_NOTHING_TO_WARM;
+        session->warmth.state = COX__SESSION_NOTHING_TO_WARM;
         session->warmup.state = COX__WARMUP_FINISHED;
     }
 }
@@ -269,11 +267,11 @@ static void decide_warmup(cox_session *session, const struct cox__session_spec *
 /* Other threads know the session from here on. */
 static void begin_joining(cox_session *session, const struct cox__session_spec *params)
 {
-    session->ready = params->ready;
-    session->ready_user = params->ready_user;
-    session->under_way = 1;
-    session->join = (struct cox__request){.kind = COX__REQUEST_JOIN, .session = session};
-    if (cox__engine_request(session->runtime, &session->join))
+    session->joining.ready = params->ready;
+    session->joining.user = params->ready_user;
+    session->counts.under_way = 1;
+    session->joining.request = (struct cox__request){.kind = COX__REQUEST_JOIN, .session = session};
+    if (cox__engine_request(session->runtime, &session->joining.request))
         cox__loop_wake(session->runtime->loop);
 }
 
@@ -305,7 +303,7 @@ static cox_status create(cox_runtime *runtime, const struct cox__session_spec *p
     if (status)
         goto fail;
 
-    atomic_fetch_add(&runtime->session_count, 1);
+    atomic_fetch_add(&runtime->alive.sessions, 1);
     *out = session;
     if (params->ready)
         begin_joining(session, params);
@@ -346,7 +344,8 @@ cox_status cox__session_create(cox_runtime *runtime, const struct cox__session_s
 static cox_status make_warmup_mems(cox_session *session)
 {
     uint32_t i = 0;
-    const cox_status status = cox__spare_make_mems(session, UINT32_MAX, session->warmup.given, &i);
+    const cox_status status = cox__spare_make_mems(session->runtime->backend, &session->pipeline,
+                                                   UINT32_MAX, session->warmup.given, &i);
     if (status)
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "cox_session_warm: %zu bytes for binding %u (%s): %s", session->pipeline.bytes[i],
@@ -357,12 +356,13 @@ static cox_status make_warmup_mems(cox_session *session)
 /* Wait until the warm-up is over. Called with the lock held. */
 static cox_status await_warm(cox_session *session)
 {
-    while (session->warmth == COX__SESSION_WARMING && !session->no_device)
+    while (session->warmth.state == COX__SESSION_WARMING && !session->no_device)
         pthread_cond_wait(&session->delivered, &session->lock);
 
-    if (session->warmth == COX__SESSION_WARM || session->warmth == COX__SESSION_NOTHING_TO_WARM)
+    if (session->warmth.state == COX__SESSION_WARM ||
+        session->warmth.state == COX__SESSION_NOTHING_TO_WARM)
         return COX_OK;
-    if (session->warmth == COX__SESSION_WARM_IN_VAIN || session->no_device)
+    if (session->warmth.state == COX__SESSION_WARM_IN_VAIN || session->no_device)
         return COX_E_NO_DEVICE;
 
     cox__log(&session->runtime->log, COX_LOG_ERROR,
@@ -387,12 +387,12 @@ cox_status cox_session_warm(cox_session *session, const void *constants)
         return COX_E_INVALID;
 
     pthread_mutex_lock(&session->lock);
-    const enum cox__session_warmth before = session->warmth;
+    const enum cox__session_warmth before = session->warmth.state;
     const bool begins = before == COX__SESSION_COLD ||
-                        (before == COX__SESSION_NOTHING_TO_WARM && !session->next_index);
-    session->warmers++;
+                        (before == COX__SESSION_NOTHING_TO_WARM && !session->counts.next_index);
+    session->warmth.waiting++;
     if (begins)
-        cox__transition_warmth(session, COX__SESSION_WARMING);
+        cox__transition_warmth(&session->warmth, COX__SESSION_WARMING);
     pthread_mutex_unlock(&session->lock);
 
     cox_status status = COX_OK;
@@ -406,11 +406,11 @@ cox_status cox_session_warm(cox_session *session, const void *constants)
         status = await_warm(session);
     } else {
         /* The first frame may have warmed the session meanwhile. */
-        if (session->warmth == COX__SESSION_WARMING)
-            cox__transition_warmth(session, before);
+        if (session->warmth.state == COX__SESSION_WARMING)
+            cox__transition_warmth(&session->warmth, before);
         pthread_cond_broadcast(&session->delivered);
     }
-    session->warmers--;
+    session->warmth.waiting--;
     pthread_mutex_unlock(&session->lock);
     return status;
 }
@@ -420,7 +420,7 @@ cox_status cox_session_warm(cox_session *session, const void *constants)
 static void wait_for_frames(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    while (session->under_way)
+    while (session->counts.under_way)
         pthread_cond_wait(&session->delivered, &session->lock);
     pthread_mutex_unlock(&session->lock);
 }
@@ -429,7 +429,7 @@ static void wait_for_frames(cox_session *session)
 static bool is_entered(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    const bool entered = session->warmers > 0;
+    const bool entered = session->warmth.waiting > 0;
     pthread_mutex_unlock(&session->lock);
 
     if (entered)
@@ -476,15 +476,15 @@ void cox_session_destroy(cox_session **out)
             "a session's memory is leaked: a driver does not return from letting go of its device");
         cox__leak(session);
         runtime->left_session = true;
-        atomic_fetch_sub(&runtime->session_count, 1);
+        atomic_fetch_sub(&runtime->alive.sessions, 1);
         return;
     }
 
-    cox__warmup_drop(session);
-    cox__spare_drop(session);
+    cox__warmup_drop(session->runtime, &session->warmup);
+    cox__spare_drop(session->runtime, &session->spare);
     drop_frame_scratch(session);
     free_session(session);
-    atomic_fetch_sub(&runtime->session_count, 1);
+    atomic_fetch_sub(&runtime->alive.sessions, 1);
 }
 
 /* ---- frames ---- */
@@ -590,7 +590,7 @@ static void set_times(struct cox__frame *slot, const cox_session *session,
     /* 0 means the session's deadline, UINT64_MAX none. */
     slot->deadline_ns = frame->deadline_ns;
     if (!slot->deadline_ns)
-        slot->deadline_ns = session->deadline_ns;
+        slot->deadline_ns = session->settings.deadline_ns;
     if (slot->deadline_ns == UINT64_MAX)
         slot->deadline_ns = 0;
 
@@ -603,21 +603,21 @@ static void set_times(struct cox__frame *slot, const cox_session *session,
  * held. */
 static struct cox__frame *take_slot(cox_session *session, bool in_callback, bool nowait)
 {
-    while (!session->free_frames && !session->no_device && !nowait)
-        pthread_cond_wait(&session->slot_free, &session->lock);
+    while (!session->slots.free && !session->no_device && !nowait)
+        pthread_cond_wait(&session->slots.freed, &session->lock);
 
     if (session->no_device)
         return NULL;
 
-    struct cox__frame *slot = session->chain_frame;
+    struct cox__frame *slot = session->slots.reserved;
     if (in_callback && slot) {
-        session->chain_frame = NULL;
+        session->slots.reserved = NULL;
         return slot;
     }
 
-    slot = session->free_frames;
+    slot = session->slots.free;
     if (slot)
-        session->free_frames = slot->next_free;
+        session->slots.free = slot->next_free;
     return slot;
 }
 
@@ -650,10 +650,10 @@ static cox_status submit(cox_session *session, const struct cox__frame_spec *fra
     }
 
     fill_frame(slot, session, frame, done, user);
-    slot->index = session->next_index++;
+    slot->index = session->counts.next_index++;
     slot->number = atomic_fetch_add(&session->runtime->frames_submitted, 1);
     set_times(slot, session, frame);
-    session->under_way++;
+    session->counts.under_way++;
 
     /* Under the lock, so that requests queue up in the order of their indices. */
     *wake = cox__engine_request(session->runtime, &slot->request);
@@ -689,7 +689,7 @@ cox_status cox_session_cancel(cox_session *session)
         return COX_E_INVALID;
 
     pthread_mutex_lock(&session->lock);
-    atomic_store(&session->cancel_before, session->next_index);
+    atomic_store(&session->counts.cancel_before, session->counts.next_index);
     pthread_mutex_unlock(&session->lock);
 
     cox__loop_wake(session->runtime->loop);
@@ -744,13 +744,14 @@ cox_status cox__session_run(cox_session *session, const struct cox__frame_spec *
 /* Called with the lock held. */
 static struct cox_session_device device_info(const cox_session *session, uint32_t d)
 {
-    const struct cox__device *device = &session->devices[d];
+    const struct cox__device *device = &session->devices.list[d];
+    const uint64_t alone_ns = cox__device_alone_ns(device, session->pipeline.pass_count);
     return (struct cox_session_device){.device = device->device,
                                        .mode = device->info.mode,
                                        .state = device->state,
                                        .lost = device->lost,
                                        .returned = device->returned,
-                                       .single_device_ns = cox__device_alone_ns(session, d),
+                                       .single_device_ns = alone_ns,
                                        .max_rows = device->passes[0].max_rows,
                                        .host_memory = device->info.host_memory};
 }
@@ -765,17 +766,17 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
     }
 
     struct cox_session_info found = {.row_alignment = session->pipeline.passes[0].row_alignment,
-                                     .in_flight = session->in_flight,
+                                     .in_flight = session->settings.in_flight,
                                      .profile_loaded = session->profile.is_loaded,
-                                     .device_count = session->device_count};
+                                     .device_count = session->devices.count};
     strncpy(found.policy, session->sharing[0].policy.name, sizeof found.policy - 1);
 
     pthread_mutex_lock(&session->lock);
-    found.frames_done = session->frames_done;
-    found.frames_late = session->frames_late;
-    found.worst_late_ns = session->worst_late_ns;
-    found.frames_dropped = session->frames_dropped;
-    for (uint32_t d = 0; d < session->device_count; d++)
+    found.frames_done = session->counts.done;
+    found.frames_late = session->counts.late;
+    found.worst_late_ns = session->counts.worst_late_ns;
+    found.frames_dropped = session->counts.dropped;
+    for (uint32_t d = 0; d < session->devices.count; d++)
         found.devices[d] = device_info(session, d);
     pthread_mutex_unlock(&session->lock);
 

@@ -69,8 +69,8 @@ cox_status cox__session_devices_check(const cox_session *session, const uint32_t
 uint32_t cox__session_devices_of_pass(const cox_session *session, uint32_t number)
 {
     uint32_t list = 0;
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (names_device(&session->pipeline.passes[number], session->devices[d].device))
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (names_device(&session->pipeline.passes[number], session->devices.list[d].device))
             list |= UINT32_C(1) << d;
 
     return list ? list : UINT32_MAX;
@@ -83,7 +83,7 @@ uint32_t cox__session_devices_of_pass(const cox_session *session, uint32_t numbe
  * cancelled or go to another device. */
 static uint32_t slots_of(const cox_session *session, const struct cox_device_info *info)
 {
-    if (info->mode == COX_MODE_STAGED && session->in_flight > 2)
+    if (info->mode == COX_MODE_STAGED && session->settings.in_flight > 2)
         return 3;
 
     return 2;
@@ -93,7 +93,7 @@ static uint32_t slots_of(const cox_session *session, const struct cox_device_inf
 static void describe_device(cox_session *session, uint32_t number, uint32_t of_runtime)
 {
     struct cox__backend *backend = session->runtime->backend;
-    struct cox__device *device = &session->devices[number];
+    struct cox__device *device = &session->devices.list[number];
 
     device->device = of_runtime;
     backend->ops->device_info(backend, of_runtime, &device->info);
@@ -149,7 +149,7 @@ static void make_instances(cox_session *session, struct making *makings, uint32_
 static cox_status add_device(cox_session *session, const struct making *making)
 {
     struct cox__backend *backend = session->runtime->backend;
-    const uint32_t number = session->device_count;
+    const uint32_t number = session->devices.count;
     describe_device(session, number, making->device);
     if (making->status)
         return making->status;
@@ -162,9 +162,9 @@ static cox_status add_device(cox_session *session, const struct making *making)
     }
 
     cox__pipeline_tell_writable(&session->pipeline, backend, making->instance,
-                                &session->told_writable, &session->runtime->log);
-    session->device_count++;
-    session->devices[number].state = COX_DEVICE_ACTIVE;
+                                &session->warned.writable, &session->runtime->log);
+    session->devices.count++;
+    session->devices.list[number].state = COX_DEVICE_ACTIVE;
     return COX_OK;
 }
 
@@ -188,11 +188,11 @@ cox_status cox__session_devices_create(cox_session *session, const uint32_t *dev
             continue;
 
         cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not take part: %s",
-                 session->devices[session->device_count].info.name, cox_status_text(status));
+                 session->devices.list[session->devices.count].info.name, cox_status_text(status));
         if (!first_error)
             first_error = status;
     }
-    if (session->device_count)
+    if (session->devices.count)
         return COX_OK;
 
     return first_error;
@@ -202,7 +202,7 @@ void cox__session_devices_announce(cox_session *session, const uint32_t *devices
 {
     for (uint32_t d = 0; d < count; d++) {
         describe_device(session, d, devices[d]);
-        session->devices[d].state = COX_DEVICE_JOINING;
+        session->devices.list[d].state = COX_DEVICE_JOINING;
     }
-    session->device_count = count;
+    session->devices.count = count;
 }

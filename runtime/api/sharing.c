@@ -183,7 +183,7 @@ static cox_status allocate_state(cox_session *session, struct cox__sharing *shar
         }
     }
 
-    const size_t bytes = sharing->policy.state_bytes(session->device_count);
+    const size_t bytes = sharing->policy.state_bytes(session->devices.count);
     sharing->state = calloc(1, bytes ? bytes : 1);
     if (!sharing->state) {
         cox__log(log, COX_LOG_ERROR, "policy %s: no memory for %zu bytes of state",
@@ -227,7 +227,7 @@ static cox_status start_policy(cox_session *session, uint32_t number,
     status = policy->init(sharing->state, &view, params->policy_options);
     if (status)
         cox__log(log, COX_LOG_ERROR, "policy %s refuses its options for %u devices: %s",
-                 policy->name, session->device_count, cox_status_text(status));
+                 policy->name, session->devices.count, cox_status_text(status));
     return status;
 }
 

@@ -68,8 +68,9 @@ struct cox__pipeline {
     uint32_t pass_count;
     struct cox__pass passes[COX_PASSES_MAX];
     size_t params_bytes;
-    bool profile;        /* staged devices: time all commands */
-    uint32_t in_several; /* bindings that more than one pass touches, a bit for each */
+    size_t partial_bytes; /* of the pass with the most */
+    bool profile;         /* staged devices: time all commands */
+    uint32_t in_several;  /* bindings that more than one pass touches, a bit for each */
     /* Bindings of which a staged device may keep rows from pass to pass, a bit for each. They are
      * bindings by rows that several passes touch and no pass changes in place. */
     uint32_t resident;

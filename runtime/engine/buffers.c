@@ -8,21 +8,21 @@
 
 #include <stdlib.h>
 
-static bool writes(const struct cox_session *session, uint32_t binding)
+static bool writes(const struct cox__pipeline *pipeline, uint32_t binding)
 {
-    return session->pipeline.bindings[binding].access != COX__READ;
+    return pipeline->bindings[binding].access != COX__READ;
 }
 
-static bool reads(const struct cox_session *session, uint32_t binding)
+static bool reads(const struct cox__pipeline *pipeline, uint32_t binding)
 {
-    return session->pipeline.bindings[binding].access != COX__WRITE;
+    return pipeline->bindings[binding].access != COX__WRITE;
 }
 
 /* A buffer that is bound twice in one frame is only read, so its second use does not wait for the
  * first. */
-void cox__buffers_queue(const struct cox_session *session, struct cox__frame *frame)
+void cox__buffers_queue(struct cox__frame *frame)
 {
-    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+    for (uint32_t b = 0; b < frame->pipeline->binding_count; b++) {
         cox_buffer *buffer = frame->buffers[b];
 
         frame->mems[b] = NULL;
@@ -30,7 +30,7 @@ void cox__buffers_queue(const struct cox_session *session, struct cox__frame *fr
             continue;
 
         frame->turns[b] = buffer->writes;
-        if (writes(session, b)) {
+        if (writes(frame->pipeline, b)) {
             frame->turns[b] = buffer->uses;
             buffer->writes++;
         }
@@ -38,19 +38,20 @@ void cox__buffers_queue(const struct cox_session *session, struct cox__frame *fr
     }
 }
 
-bool cox__buffers_take(const struct cox_session *session, struct cox__frame *frame)
+bool cox__buffers_take(struct cox__frame *frame)
 {
-    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+    for (uint32_t b = 0; b < frame->pipeline->binding_count; b++) {
         const cox_buffer *buffer = frame->buffers[b];
         if (!buffer)
             continue;
 
-        const uint64_t ended = writes(session, b) ? buffer->uses_ended : buffer->writes_ended;
+        const uint64_t ended = writes(frame->pipeline, b) ? buffer->uses_ended
+                                                          : buffer->writes_ended;
         if (ended < frame->turns[b])
             return false;
     }
 
-    for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
+    for (uint32_t b = 0; b < frame->pipeline->binding_count; b++)
         if (frame->buffers[b])
             frame->mems[b] = atomic_load(&frame->buffers[b]->mem);
         else
@@ -59,36 +60,36 @@ bool cox__buffers_take(const struct cox_session *session, struct cox__frame *fra
     return true;
 }
 
-cox_status cox__buffers_status(const struct cox_session *session, const struct cox__frame *frame)
+cox_status cox__buffers_status(const struct cox__frame *frame)
 {
-    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+    for (uint32_t b = 0; b < frame->pipeline->binding_count; b++) {
         const cox_buffer *buffer = frame->buffers[b];
         if (!buffer)
             continue;
         if (buffer->unsafe)
             return COX_E_MEMORY_UNSAFE;
-        if (reads(session, b) && frame->number < buffer->failed_before)
+        if (reads(frame->pipeline, b) && frame->number < buffer->failed_before)
             return buffer->failed;
     }
 
     return COX_OK;
 }
 
-void cox__buffers_leave(const struct cox_session *session, const struct cox__frame *frame)
+void cox__buffers_leave(const struct cox_runtime *runtime, const struct cox__frame *frame)
 {
-    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+    for (uint32_t b = 0; b < frame->pipeline->binding_count; b++) {
         cox_buffer *buffer = frame->buffers[b];
         if (!buffer)
             continue;
 
         atomic_fetch_add(&buffer->leaving, 1);
-        if (!writes(session, b))
+        if (!writes(frame->pipeline, b))
             continue;
 
         buffer->failed = frame->status;
         buffer->failed_before = 0;
         if (frame->status)
-            buffer->failed_before = atomic_load(&session->runtime->frames_submitted);
+            buffer->failed_before = atomic_load(&runtime->frames_submitted);
     }
 }
 
@@ -107,19 +108,19 @@ void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const
     struct cox_runtime *runtime = session->runtime;
 
     /* Under the lock, so that cox_buffer_destroy sees both counts change at once. */
-    pthread_mutex_lock(&runtime->release_lock);
+    pthread_mutex_lock(&runtime->release.lock);
 
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
         if (!buffers[b])
             continue;
         buffers[b]->uses_ended++;
-        buffers[b]->writes_ended += writes(session, b);
+        buffers[b]->writes_ended += writes(&session->pipeline, b);
         atomic_fetch_sub(&buffers[b]->leaving, 1);
         last[b] = atomic_fetch_sub(&buffers[b]->refs, 1) == 1;
     }
 
-    pthread_cond_broadcast(&runtime->released);
-    pthread_mutex_unlock(&runtime->release_lock);
+    pthread_cond_broadcast(&runtime->release.given_back);
+    pthread_mutex_unlock(&runtime->release.lock);
 
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
         if (last[b])

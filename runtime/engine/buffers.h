@@ -6,19 +6,19 @@
 #include "state.h"
 
 /* Queue an arriving frame for its buffers, after the frames that arrived before it. */
-void cox__buffers_queue(const struct cox_session *session, struct cox__frame *frame);
+void cox__buffers_queue(struct cox__frame *frame);
 
 /* Take the frame's buffers and note their memory. False: an earlier frame still uses one of
  * them. */
-bool cox__buffers_take(const struct cox_session *session, struct cox__frame *frame);
+bool cox__buffers_take(struct cox__frame *frame);
 
 /* Whether the frame can run on its buffers: COX_OK, COX_E_MEMORY_UNSAFE, or the status of a failed
  * frame that should have written one of the inputs. */
-cox_status cox__buffers_status(const struct cox_session *session, const struct cox__frame *frame);
+cox_status cox__buffers_status(const struct cox__frame *frame);
 
 /* The frame's callback is about to run. Frames that were submitted before now inherit its
  * failure. */
-void cox__buffers_leave(const struct cox_session *session, const struct cox__frame *frame);
+void cox__buffers_leave(const struct cox_runtime *runtime, const struct cox__frame *frame);
 
 /* A frame's callback has run: pass its buffers on, and free those that the application has
  * destroyed. */

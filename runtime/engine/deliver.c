@@ -1,7 +1,7 @@
 /* Delivers frames in submission order. A frame is delivered when all its bands have ended and no
  * lost device can write to its memory any more.
  *
- * Owns the head of `order`.
+ * Takes the oldest frame off struct cox__order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "deliver.h"
 #include "base/bounds.h"
@@ -9,6 +9,7 @@
 #include "device.h"
 #include "frame.h"
 #include "invariant.h"
+#include "order.h"
 #include "passes.h"
 #include "engine/failure/probation.h"
 #include "engine/failure/relocate.h"
@@ -20,7 +21,7 @@
 static void has_called_back(struct cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    session->under_way--;
+    session->counts.under_way--;
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
 }
@@ -28,11 +29,11 @@ static void has_called_back(struct cox_session *session)
 /* The oldest frame under way if it can be delivered, or NULL. */
 static struct cox__frame *complete_head(struct cox_session *session)
 {
-    if (!session->order_count)
+    if (!session->order.count)
         return NULL;
 
-    struct cox__frame *frame = cox__session_frame(session, 0);
-    if (!cox__frame_is_complete(session, frame) || cox__relocate_holds(session, frame))
+    struct cox__frame *frame = cox__order_at(&session->order, 0);
+    if (!cox__frame_is_complete(frame) || cox__relocate_holds(session, frame))
         return NULL;
 
     return frame;
@@ -46,32 +47,31 @@ bool cox__deliver_is_due(struct cox_session *session)
 /* The last steps for a complete frame before its callback. */
 static void conclude(struct cox_session *session, struct cox__frame *frame)
 {
-    if (session->attention)
+    if (session->recovery.attention)
         cox__probation_begin(session, frame);
-    frame->delivered_ns = cox__engine_now(session);
+    frame->delivered_ns = cox__engine_now(session->runtime);
     cox__passes_conclude(session, frame);
     cox__frame_report(session, frame);
 }
 
 /* Count a delivered frame. Called under the session's lock. */
-static void count(struct cox_session *session, const struct cox__frame *frame)
+static void count(struct cox__counts *counts, const struct cox__frame *frame)
 {
     uint64_t late_ns = 0;
     if (frame->status == COX_OK)
         late_ns = cox__frame_late_ns(frame);
 
-    session->frames_done++;
-    session->frames_late += late_ns > 0;
-    session->worst_late_ns = cox__max_u64(session->worst_late_ns, late_ns);
-    session->frames_dropped += frame->status == COX_E_LATE;
+    counts->done++;
+    counts->late += late_ns > 0;
+    counts->worst_late_ns = cox__max_u64(counts->worst_late_ns, late_ns);
+    counts->dropped += frame->status == COX_E_LATE;
 }
 
-/* Take the frame off `order`, free its slot and call the application back. The slot comes before
+/* Take the frame off the order, free its slot and call the application back. The slot comes before
  * the callback, which may submit the next frame and always finds a slot for it. */
 static void hand_back(struct cox_session *session, struct cox__frame *frame)
 {
-    session->order_first = (session->order_first + 1) % COX__ORDER_MAX;
-    session->order_count--;
+    cox__order_pop(&session->order);
 
     cox_done_fn *done = frame->done;
     void *user = frame->user;
@@ -79,12 +79,12 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
     const uint64_t index = frame->index;
     const cox_status status = frame->status;
     memcpy(buffers, frame->buffers, sizeof buffers);
-    cox__buffers_leave(session, frame);
+    cox__buffers_leave(session->runtime, frame);
 
     pthread_mutex_lock(&session->lock);
     frame->started = false;
-    count(session, frame);
-    cox__frame_put_back(session, frame);
+    count(&session->counts, frame);
+    cox__frame_put_back(&session->slots, frame);
     pthread_mutex_unlock(&session->lock);
 
     if (done)
@@ -94,24 +94,24 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
 }
 
 /* Why no device could join: the status that cox_session_create returns if it waits. */
-static cox_status join_status(const struct cox_session *session)
+static cox_status join_status(const struct cox__devices *devices)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].join_status)
-            return session->devices[d].join_status;
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (devices->list[d].join_status)
+            return devices->list[d].join_status;
 
     return COX_OK;
 }
 
 bool cox__deliver_ready(struct cox_session *session)
 {
-    cox__ready_fn *ready = session->ready;
-    const bool joined = cox__device_any_joined(session);
-    if (!ready || (!joined && cox__device_any_joining(session)))
+    cox__ready_fn *ready = session->joining.ready;
+    const bool joined = cox__device_any_joined(&session->devices);
+    if (!ready || (!joined && cox__device_any_joining(&session->devices)))
         return false;
 
-    session->ready = NULL;
-    ready(session->ready_user, joined ? COX_OK : join_status(session));
+    session->joining.ready = NULL;
+    ready(session->joining.user, joined ? COX_OK : join_status(&session->devices));
     has_called_back(session);
 
     return true;
@@ -123,11 +123,12 @@ bool cox__deliver(struct cox_session *session, bool awaited_only)
 
     for (struct cox__frame *frame;
          (frame = complete_head(session)) && (frame->awaited || !awaited_only);) {
-        if (session->event_count) /* a failed band must be done again first */
+        if (session->events.count) /* a failed band must be done again first */
             return true;
 
-        cox__frame_note_cancel(session, frame); /* an earlier callback may have cancelled it */
-        if (session->verify > 0 && cox__verify_frame(session, frame))
+        cox__frame_note_cancel(&session->counts,
+                               frame); /* an earlier callback may have cancelled it */
+        if (session->settings.verify > 0 && cox__verify_frame(session, frame))
             return progress || frame->unfinished;
 
         conclude(session, frame);

@@ -15,27 +15,27 @@
 /* After working well for this many times its pause, a device starts again with the first pause. */
 #define FORGET_TIMES 20
 
-bool cox__device_any_active(const struct cox_session *session)
+bool cox__device_any_active(const struct cox__devices *devices)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (cox__device_is_active(&session->devices[d]))
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (cox__device_is_active(&devices->list[d]))
             return true;
     return false;
 }
 
-bool cox__device_any_joining(const struct cox_session *session)
+bool cox__device_any_joining(const struct cox__devices *devices)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].state == COX_DEVICE_JOINING)
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (devices->list[d].state == COX_DEVICE_JOINING)
             return true;
     return false;
 }
 
-bool cox__device_any_joined(const struct cox_session *session)
+bool cox__device_any_joined(const struct cox__devices *devices)
 {
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].state != COX_DEVICE_JOINING &&
-            session->devices[d].state != COX_DEVICE_ABSENT)
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (devices->list[d].state != COX_DEVICE_JOINING &&
+            devices->list[d].state != COX_DEVICE_ABSENT)
             return true;
 
     return false;
@@ -44,8 +44,8 @@ bool cox__device_any_joined(const struct cox_session *session)
 uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass)
 {
     uint32_t active = 0;
-    for (uint32_t d = 0; d < session->device_count; d++)
-        active |= (uint32_t)cox__device_is_active(&session->devices[d]) << d;
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        active |= (uint32_t)cox__device_is_active(&session->devices.list[d]) << d;
 
     const uint32_t listed = active & session->sharing[pass].devices;
     return listed ? listed : active;
@@ -54,16 +54,16 @@ uint32_t cox__device_doing(const struct cox_session *session, uint32_t pass)
 uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint32_t except)
 {
     const uint32_t doing = cox__device_doing(session, pass);
-    uint32_t best = session->device_count;
+    uint32_t best = session->devices.count;
     uint64_t best_ns = 0;
 
-    for (uint32_t d = 0; d < session->device_count; d++) {
-        uint64_t ns = session->devices[d].passes[pass].single_device_ns;
+    for (uint32_t d = 0; d < session->devices.count; d++) {
+        uint64_t ns = session->devices.list[d].passes[pass].single_device_ns;
         if (!ns) /* not measured: the last choice */
             ns = UINT64_MAX;
 
         if (doing >> d & 1 && !(except >> d & 1) &&
-            (best == session->device_count || ns < best_ns)) {
+            (best == session->devices.count || ns < best_ns)) {
             best = d;
             best_ns = ns;
         }
@@ -75,15 +75,15 @@ uint32_t cox__device_best(const struct cox_session *session, uint32_t pass, uint
 uint32_t cox__device_fallback(const struct cox_session *session, uint32_t pass, uint32_t device)
 {
     const uint32_t best = cox__device_best(session, pass, 0);
-    if (best == session->device_count && !session->no_device)
+    if (best == session->devices.count && !session->no_device)
         return device;
 
     return best;
 }
 
-bool cox__device_has_free_slot(const struct cox_session *session, uint32_t device)
+bool cox__device_has_free_slot(const struct cox__device *device)
 {
-    const struct cox__queue *queue = session->devices[device].queue;
+    const struct cox__queue *queue = device->queue;
     for (uint32_t i = 0; queue && i < queue->slot_count; i++)
         if (queue->slots[i].state == COX__SLOT_FREE)
             return true;
@@ -95,41 +95,40 @@ bool cox__device_has_free_slot(const struct cox_session *session, uint32_t devic
 
 void cox__device_fail(struct cox_session *session, uint32_t device, cox_status status)
 {
-    const enum cox_device_state state = session->devices[device].state;
+    const enum cox_device_state state = session->devices.list[device].state;
     const bool takes_part = state == COX_DEVICE_ACTIVE || state == COX_DEVICE_PROBATION;
 
     if (takes_part)
         cox__transition_device(session, device, COX_DEVICE_DRAINING);
-    if (!session->no_device_since_ns && !cox__device_any_active(session))
-        session->no_device_since_ns = cox__engine_now(session);
-    session->attention = true;
+    if (!session->recovery.no_device_since_ns && !cox__device_any_active(&session->devices))
+        session->recovery.no_device_since_ns = cox__engine_now(session->runtime);
+    session->recovery.attention = true;
     if (takes_part || status == COX_E_MISMATCH)
-        cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_DEVICE_FAILED,
-                                                     .device = device,
-                                                     .status = status});
+        cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_DEVICE_FAILED,
+                                                              .device = device,
+                                                              .status = status});
 }
 
-void cox__device_plan_retry(struct cox_session *session, uint32_t device, bool forget)
+void cox__device_plan_retry(struct cox__device *device, uint64_t now_ns, bool forget)
 {
-    struct cox__device *of = &session->devices[device];
-
-    if (forget && of->last_done_ns > cox__later(of->return_ns, FORGET_TIMES * of->pause_ns))
-        of->pause_ns = 0;
-    of->pause_ns = of->pause_ns ? 2 * of->pause_ns : PAUSE_FIRST_NS;
-    of->pause_ns = cox__min_u64(of->pause_ns, PAUSE_MAX_NS);
-    of->retry_ns = cox__later(cox__engine_now(session), of->pause_ns);
+    if (forget &&
+        device->last_done_ns > cox__later(device->return_ns, FORGET_TIMES * device->pause_ns))
+        device->pause_ns = 0;
+    device->pause_ns = device->pause_ns ? 2 * device->pause_ns : PAUSE_FIRST_NS;
+    device->pause_ns = cox__min_u64(device->pause_ns, PAUSE_MAX_NS);
+    device->retry_ns = cox__later(now_ns, device->pause_ns);
 }
 
-void cox__device_worked(struct cox_session *session)
+void cox__device_worked(struct cox__recovery *recovery)
 {
-    session->no_device_since_ns = 0;
+    recovery->no_device_since_ns = 0;
 }
 
 void cox__device_return(struct cox_session *session, uint32_t device)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
 
-    of->return_ns = cox__engine_now(session);
+    of->return_ns = cox__engine_now(session->runtime);
     cox__transition_device(session, device, COX_DEVICE_ACTIVE);
     if (of->lost)
         cox__log(&session->runtime->log, COX_LOG_WARN, "%s is back", of->info.name);
@@ -146,7 +145,7 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
     if (!queue)
         return NULL;
 
-    queue->slot_count = session->devices[device].slot_count;
+    queue->slot_count = session->devices.list[device].slot_count;
     queue->slots = calloc(queue->slot_count, sizeof *queue->slots);
     if (!queue->slots) {
         free(queue);
@@ -176,7 +175,7 @@ static struct cox__queue *new_queue(struct cox_session *session, uint32_t device
 cox_status cox__device_attach(struct cox_session *session, uint32_t device,
                               struct cox__instance *instance, const uint32_t *max_rows)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
     uint32_t most[COX_PASSES_MAX] = {0};
 
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {

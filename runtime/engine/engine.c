@@ -61,7 +61,7 @@ static void take_step(void *ctx)
     step->due = cox__step_all(runtime);
     step->now = runtime->backend->ops->now_ns(runtime->backend);
     if (is_close(runtime, step->due, step->now) &&
-        atomic_load(&runtime->inline_due_ns) <= step->due)
+        atomic_load(&runtime->inline_poller.due_ns) <= step->due)
         step->due = step->now + RELIEF_NS;
     atomic_store(&runtime->next_step_ns, step->due);
 }
@@ -82,7 +82,7 @@ uint64_t cox__engine_step(void *ctx)
         if (close && step.due <= step.now) /* polled without a pause */
             awake_ns = step.now + LINGER_NS;
 
-        const bool relieved = runtime->polls_inline && atomic_load(&runtime->inline_poller);
+        const bool relieved = runtime->polls_inline && atomic_load(&runtime->inline_poller.present);
         if (close || (step.now < awake_ns && !relieved)) {
             atomic_store(&runtime->spins, true);
             pause_briefly();
@@ -117,7 +117,7 @@ static void take_part(void *ctx)
     }
 
     if (part->inline_poller)
-        atomic_store(&runtime->inline_due_ns, part->due);
+        atomic_store(&runtime->inline_poller.due_ns, part->due);
 }
 
 /* Wake the scheduler thread for the rest, or for its timer. */
@@ -146,21 +146,21 @@ static void wait_for_work(struct cox_runtime *runtime, uint64_t due_ns)
                                 .tv_nsec = (long)(at_ns % 1000000000u)};
 
     if (due_ns == UINT64_MAX)
-        sem_wait(&runtime->inline_poller_wake);
+        sem_wait(&runtime->inline_poller.wake);
     else if (!is_close(runtime, due_ns, now_ns))
-        sem_clockwait(&runtime->inline_poller_wake, CLOCK_MONOTONIC, &at);
-    else if (sem_trywait(&runtime->inline_poller_wake))
+        sem_clockwait(&runtime->inline_poller.wake, CLOCK_MONOTONIC, &at);
+    else if (sem_trywait(&runtime->inline_poller.wake))
         pause_briefly();
 }
 
-/* A thread that posts pushes the job, then reads `inline_poller`. The inline poller leaves by
- * clearing `inline_poller`, then looks at the queue. In the single order of these four steps, the
+/* A thread that posts pushes the job, then reads `present`. The inline poller leaves by clearing
+ * `present`, then looks at the queue. In the single order of these four steps, the
  * later thread sees what the other did, so no post is left without a thread to take it. */
 bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
 {
     struct part part = {.runtime = runtime, .inline_poller = true, .due = UINT64_MAX};
 
-    if (atomic_exchange(&runtime->inline_poller, true)) {
+    if (atomic_exchange(&runtime->inline_poller.present, true)) {
         cox__engine_help(runtime);
         return false;
     }
@@ -176,8 +176,8 @@ bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
             wait_for_work(runtime, part.due);
     }
 
-    atomic_store(&runtime->inline_due_ns, UINT64_MAX);
-    atomic_store(&runtime->inline_poller, false);
+    atomic_store(&runtime->inline_poller.due_ns, UINT64_MAX);
+    atomic_store(&runtime->inline_poller.present, false);
     part.more = atomic_load(&runtime->jobs.head) != NULL;
     hand_over(&part);
 
@@ -186,8 +186,8 @@ bool cox__engine_await(struct cox_runtime *runtime, atomic_bool *done)
 
 void cox__engine_awaited(struct cox_runtime *runtime)
 {
-    if (atomic_load(&runtime->inline_poller))
-        sem_post(&runtime->inline_poller_wake);
+    if (atomic_load(&runtime->inline_poller.present))
+        sem_post(&runtime->inline_poller.wake);
 }
 
 void cox__engine_post(void *ctx, struct cox__job *job)
@@ -196,8 +196,8 @@ void cox__engine_post(void *ctx, struct cox__job *job)
     if (!cox__mpsc_push(&runtime->jobs, &job->node))
         return;
 
-    if (atomic_load(&runtime->inline_poller))
-        sem_post(&runtime->inline_poller_wake);
+    if (atomic_load(&runtime->inline_poller.present))
+        sem_post(&runtime->inline_poller.wake);
     else
         cox__loop_wake(runtime->loop);
 }
@@ -234,12 +234,12 @@ void cox__engine_revoked(void *ctx, void *of, void *instance, int role,
 
     runtime->backend->ops->instance_isolate(runtime->backend, instance);
     cox__log(&runtime->log, COX_LOG_WARN, "%s: a call of its driver does not return",
-             session->devices[queue->device].info.name);
+             session->devices.list[queue->device].info.name);
 
     /* Give the device up. The next turn flushes the queues that the stuck thread did not reach. */
     queue->stuck = stuck;
     queue->unflushed = false;
-    session->attention = true;
+    session->recovery.attention = true;
     if (atomic_load(&queue->state) == COX__QUEUE_LIVE)
         cox__device_fail(session, queue->device, COX_E_TIMEOUT);
     cox__step_drain(session);
@@ -247,8 +247,8 @@ void cox__engine_revoked(void *ctx, void *of, void *instance, int role,
 
     /* Clear the role of the stuck thread. A stuck scheduler thread gets a replacement. */
     if (role == COX__ROLE_INLINE_POLLER) {
-        atomic_store(&runtime->inline_due_ns, UINT64_MAX);
-        atomic_store(&runtime->inline_poller, false);
+        atomic_store(&runtime->inline_poller.due_ns, UINT64_MAX);
+        atomic_store(&runtime->inline_poller.present, false);
     }
     if (role == COX__ROLE_SCHEDULER)
         atomic_store(&runtime->spins, false);
@@ -270,12 +270,12 @@ void cox__engine_after_revoked(void *ctx)
 static bool is_quiet(const struct cox_session *session)
 {
     bool quiet = atomic_load(&session->spare.state) != COX__SPARE_ALLOCATING;
-    for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
+    for (const struct cox__queue *queue = session->recovery.lost_queues; queue; queue = queue->next)
         quiet = quiet && cox__reaper_may_be_left(queue);
 
-    for (uint32_t d = 0; d < session->device_count; d++)
-        quiet = quiet && !session->devices[d].making &&
-                session->devices[d].state != COX_DEVICE_JOINING;
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        quiet = quiet && !session->devices.list[d].making &&
+                session->devices.list[d].state != COX_DEVICE_JOINING;
 
     return quiet;
 }
@@ -285,7 +285,7 @@ bool cox__engine_close(struct cox_session *session)
     struct cox_runtime *runtime = session->runtime;
     const struct timespec pause = {.tv_nsec = 1000000};
     /* Lost queues are abandoned in time. The rest of the wait is for the worker thread. */
-    const uint64_t timeout_ns = 2 * cox__timing_session_timeout_ns(session);
+    const uint64_t timeout_ns = 2 * cox__timing_session_timeout_ns(&session->settings);
     uint64_t end_ns = 0;
 
     for (bool joining = true;;) {
@@ -295,7 +295,7 @@ bool cox__engine_close(struct cox_session *session)
         cox__watchdog_lock(runtime->watchdog);
         session->closing = true;
         const bool quiet = is_quiet(session);
-        joining = cox__device_any_joining(session);
+        joining = cox__device_any_joining(&session->devices);
         cox__watchdog_unlock(runtime->watchdog);
 
         if (quiet)

@@ -12,8 +12,8 @@
  *   3  policy, verify, probation, warmup
  *   2  queue, spare, reaper, making, relocate
  *   1  frame, timing, device, buffers, residency (over frame)
- *   0  state.h (the data), transitions, memory, event.h, pipeline (over contracts), backend.h (what
- *      a backend must implement)
+ *   0  state.h and session_parts.h (the data), transitions, memory, event.h, order.h,
+ *      pipeline (over contracts), backend.h (what a backend must implement)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_ENGINE_H
@@ -95,18 +95,18 @@ bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
 
 /* Free the spare buffers. The instances are gone, and the engine no longer knows the session.
  * spare.c */
-void cox__spare_drop(struct cox_session *session);
+void cox__spare_drop(struct cox_runtime *runtime, const struct cox__spare *spare);
 
 /* The same for memory that the warm-up allocated and could not free. warmup.c */
-void cox__warmup_drop(struct cox_session *session);
+void cox__warmup_drop(struct cox_runtime *runtime, const struct cox__warmup *warmup);
 
 /* ---- memory: memory.c, buffers.c, spare.c; no lock held ---- */
 
 /* Allocate memory for some of the session's bindings, a bit for each; the others get NULL. On an
  * error nothing stays allocated, and *failed is the binding without memory. The driver may block.
  * Not from the scheduler thread. */
-cox_status cox__spare_make_mems(const struct cox_session *session, uint32_t bindings,
-                                struct cox__mem **mems, uint32_t *failed);
+cox_status cox__spare_make_mems(struct cox__backend *backend, const struct cox__pipeline *pipeline,
+                                uint32_t bindings, struct cox__mem **mems, uint32_t *failed);
 
 /* Destroy memory that no frame uses. False: a lost device may still touch it, so it is destroyed
  * when that device has ended. Not from the scheduler thread. */

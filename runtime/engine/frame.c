@@ -37,9 +37,10 @@ static bool counts_agree(const struct cox__frame *frame)
 
 /* ---- the table ---- */
 
-bool cox__frame_allocate(const struct cox_session *session, struct cox__frame *frame)
+bool cox__frame_allocate(const struct cox__pipeline *pipeline, struct cox__frame *frame)
 {
-    frame->band_max = COX__PASS_BANDS_MAX * session->pipeline.pass_count;
+    frame->pipeline = pipeline;
+    frame->band_max = COX__PASS_BANDS_MAX * pipeline->pass_count;
     frame->bands = calloc(frame->band_max, sizeof *frame->bands);
     frame->reports = calloc(frame->band_max, sizeof *frame->reports);
     return frame->bands && frame->reports;
@@ -55,25 +56,25 @@ void cox__frame_free(struct cox__frame *frame)
 
 /* ---- bands ---- */
 
-void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_begin_pass(const struct cox_runtime *runtime, struct cox__frame *frame,
                            uint32_t pass)
 {
-    COX_INVARIANT(pass < session->pipeline.pass_count && !frame->unfinished);
+    COX_INVARIANT(pass < frame->pipeline->pass_count && !frame->unfinished);
 
     frame->pass = pass;
     frame->first_band = frame->band_count;
     frame->again = false;
-    frame->passes[pass] = (struct cox_pass_report){.start_ns = cox__engine_now(session),
+    frame->passes[pass] = (struct cox_pass_report){.start_ns = cox__engine_now(runtime),
                                                    .reason = COX_REASON_NONE};
 
-    frame->pool_left = frame->pool_first_row = 0;
-    frame->declined = frame->served = 0;
+    frame->pool.left = frame->pool.first_row = 0;
+    frame->pool.declined = frame->pool.served = 0;
     frame->shadow.rows = 0;
     frame->sampled = false;
     frame->vote.state = COX__VOTE_NONE;
 }
 
-void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_begin_anew(const struct cox_runtime *runtime, struct cox__frame *frame,
                            cox_status why)
 {
     for (uint32_t b = 0; b < frame->band_count; b++) {
@@ -87,17 +88,17 @@ void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame 
             frame->attempt = attempt + 1;
     }
 
-    cox__frame_begin_pass(session, frame, 0);
+    cox__frame_begin_pass(runtime, frame, 0);
 }
 
-void cox__frame_start(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_start(const struct cox_runtime *runtime, struct cox__frame *frame,
                       enum cox__frame_kind kind)
 {
     frame->started = true;
     frame->kind = kind;
     frame->status = COX_OK;
-    frame->keeps = false;
-    frame->start_ns = frame->end_ns = cox__engine_now(session);
+    frame->held.keeps = false;
+    frame->start_ns = frame->end_ns = cox__engine_now(runtime);
     frame->joules = -1;
 
     memset(frame->at_work, 0, sizeof frame->at_work);
@@ -105,23 +106,23 @@ void cox__frame_start(const struct cox_session *session, struct cox__frame *fram
     frame->band_count = 0;
     frame->attempt = 0;
 
-    cox__frame_begin_pass(session, frame, 0);
+    cox__frame_begin_pass(runtime, frame, 0);
 }
 
 bool cox__frame_pass_is_done(const struct cox__frame *frame)
 {
-    return frame->started && !frame->unfinished && !frame->pool_left;
+    return frame->started && !frame->unfinished && !frame->pool.left;
 }
 
-bool cox__frame_is_complete(const struct cox_session *session, const struct cox__frame *frame)
+bool cox__frame_is_complete(const struct cox__frame *frame)
 {
     return cox__frame_pass_is_done(frame) &&
-           (frame->status || (cox__frame_is_in_last_pass(session, frame) && !frame->again));
+           (frame->status || (cox__frame_is_in_last_pass(frame) && !frame->again));
 }
 
-bool cox__frame_has_more(const struct cox_session *session, const struct cox__frame *frame)
+bool cox__frame_has_more(const struct cox__frame *frame)
 {
-    bool more = frame->pool_left || frame->again || !cox__frame_is_in_last_pass(session, frame);
+    bool more = frame->pool.left || frame->again || !cox__frame_is_in_last_pass(frame);
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         more = more || (frame->bands[b].state == COX__BAND_PLANNED &&
                         cox__band_is_of_split(&frame->bands[b]));
@@ -129,16 +130,16 @@ bool cox__frame_has_more(const struct cox_session *session, const struct cox__fr
     return more;
 }
 
-void cox__frame_put_back(struct cox_session *session, struct cox__frame *frame)
+void cox__frame_put_back(struct cox__frame_slots *slots, struct cox__frame *frame)
 {
-    if (!session->chain_frame) {
-        session->chain_frame = frame;
+    if (!slots->reserved) {
+        slots->reserved = frame;
         return;
     }
 
-    frame->next_free = session->free_frames;
-    session->free_frames = frame;
-    pthread_cond_signal(&session->slot_free);
+    frame->next_free = slots->free;
+    slots->free = frame;
+    pthread_cond_signal(&slots->freed);
 }
 
 static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_row, uint32_t rows,
@@ -160,18 +161,17 @@ static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_r
     *band = (struct cox__band){
         .state = COX__BAND_PLANNED, .pass = frame->pass, .partials = band->partials};
     frame->at_work[device]++;
-    frame->served |= UINT32_C(1) << device;
+    frame->pool.served |= UINT32_C(1) << device;
     frame->unfinished++;
 
     return true;
 }
 
-bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device,
+bool cox__frame_add(const struct cox__devices *devices, struct cox__frame *frame, uint32_t device,
                     uint32_t first_row, uint32_t rows, uint32_t attempt)
 {
-    const uint32_t most = session->devices[device].passes[frame->pass].max_rows;
-    COX_INVARIANT(frame->started && rows &&
-                  first_row + rows <= cox__frame_pass(session, frame)->rows);
+    const uint32_t most = devices->list[device].passes[frame->pass].max_rows;
+    COX_INVARIANT(frame->started && rows && first_row + rows <= cox__frame_pass(frame)->rows);
 
     for (uint32_t done = 0; done < rows;) {
         const uint32_t part = cox__min_u32(rows - done, most);
@@ -187,17 +187,17 @@ bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame,
 
 /* A fetch has no rows of the pass. Its report lists rows 0 .. n - 1, so that its time limit is
  * about right. */
-bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *frame,
-                          uint32_t device, uint32_t binding, uint32_t first, uint32_t end)
+bool cox__frame_add_fetch(struct cox__frame *frame, uint32_t device, uint32_t binding,
+                          uint32_t first, uint32_t end)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
-    const uint32_t served = frame->served;
+    const struct cox__pass *pass = cox__frame_pass(frame);
+    const uint32_t served = frame->pool.served;
     const uint32_t rows = end - first;
     if (!add_band(frame, device, 0, cox__min_u32(rows, pass->rows), 0))
         return false;
 
     struct cox__band *band = &frame->bands[frame->band_count - 1];
-    frame->served = served; /* fetches do not count for the pool */
+    frame->pool.served = served; /* fetches do not count for the pool */
     frame->at_work[device]--;
     band->kind = COX__BAND_FETCH;
     band->origin = binding;
@@ -226,15 +226,14 @@ void cox__frame_revoke_band(struct cox__frame *frame, uint32_t band, cox_status 
 
 /* ---- partial results ---- */
 
-bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *frame, uint32_t band,
+bool cox__frame_save_partials(struct cox__backend *backend, struct cox__frame *frame, uint32_t band,
                               struct cox__job *job)
 {
-    struct cox__backend *backend = session->runtime->backend;
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
     if (!pass->partial_bytes || frame->kind != COX__FRAME_OF_APPLICATION)
         return true;
     if (!frame->bands[band].partials &&
-        !(frame->bands[band].partials = malloc(session->partial_bytes)))
+        !(frame->bands[band].partials = malloc(frame->pipeline->partial_bytes)))
         return false;
 
     char *to = frame->bands[band].partials;
@@ -260,10 +259,9 @@ uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uin
     return band;
 }
 
-void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *frame)
+void cox__frame_merge_partials(struct cox__backend *backend, struct cox__frame *frame)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
-    struct cox__backend *backend = session->runtime->backend;
+    const struct cox__pass *pass = cox__frame_pass(frame);
     size_t offset = 0;
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
@@ -299,9 +297,8 @@ static bool comes_before(const struct cox_band_report *one, const struct cox_ban
 
 /* Sort the bands by pass, then first row, then attempt, without checks and fetches. An insertion
  * sort suffices for few bands that are nearly sorted. Returns how many there are. */
-static uint32_t sort_reports(struct cox_session *session, const struct cox__frame *frame)
+static uint32_t sort_reports(struct cox_band_report *sorted, const struct cox__frame *frame)
 {
-    struct cox_band_report *sorted = session->sorted;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < frame->band_count; i++) {
@@ -327,7 +324,7 @@ static uint64_t sum_if_known(uint64_t a, uint64_t b)
 }
 
 /* The report of the whole frame; a time that one pass does not know is 0. */
-static struct cox_pass_report sum_passes(const struct cox_session *session,
+static struct cox_pass_report sum_passes(const struct cox__sharing *sharing,
                                          const struct cox__frame *frame)
 {
     struct cox_pass_report sum = frame->passes[0];
@@ -337,7 +334,7 @@ static struct cox_pass_report sum_passes(const struct cox_session *session,
 
         if (pass->reason == COX_REASON_RERUN)
             sum.reason = pass->reason;
-        if (session->sharing[p].lead != p) /* its lead's prediction includes it */
+        if (sharing[p].lead != p) /* its lead's prediction includes it */
             continue;
 
         sum.predicted_ns = sum_if_known(sum.predicted_ns, pass->predicted_ns);
@@ -351,7 +348,7 @@ static struct cox_pass_report sum_passes(const struct cox_session *session,
 void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
 {
     const bool internal = frame->kind != COX__FRAME_OF_APPLICATION;
-    if (!session->report)
+    if (!session->reporting.report)
         return;
 
     frame->passes[frame->pass].end_ns = frame->end_ns;
@@ -365,26 +362,27 @@ void cox__frame_report(struct cox_session *session, struct cox__frame *frame)
         delivered_ns = frame->end_ns;
         all = frame->passes[first];
     } else {
-        all = sum_passes(session, frame);
+        all = sum_passes(session->sharing, frame);
     }
 
-    const struct cox_frame_report report = {.index = frame->index,
-                                            .warmup = frame->kind == COX__FRAME_WARMUP,
-                                            .shadow = frame->kind == COX__FRAME_SHADOW,
-                                            .status = frame->status,
-                                            .submit_ns = frame->submit_ns,
-                                            .start_ns = frame->start_ns,
-                                            .end_ns = frame->end_ns,
-                                            .delivered_ns = delivered_ns,
-                                            .deadline_ns = frame->deadline_ns,
-                                            .reason = all.reason,
-                                            .predicted_ns = all.predicted_ns,
-                                            .rejected_ns = all.rejected_ns,
-                                            .pool_rows = all.pool_rows,
-                                            .joules = frame->joules,
-                                            .band_count = sort_reports(session, frame),
-                                            .bands = session->sorted,
-                                            .pass_count = frame->pass + 1 - first,
-                                            .passes = &frame->passes[first]};
-    session->report(session->report_user, &report);
+    const struct cox_frame_report report = {
+        .index = frame->index,
+        .warmup = frame->kind == COX__FRAME_WARMUP,
+        .shadow = frame->kind == COX__FRAME_SHADOW,
+        .status = frame->status,
+        .submit_ns = frame->submit_ns,
+        .start_ns = frame->start_ns,
+        .end_ns = frame->end_ns,
+        .delivered_ns = delivered_ns,
+        .deadline_ns = frame->deadline_ns,
+        .reason = all.reason,
+        .predicted_ns = all.predicted_ns,
+        .rejected_ns = all.rejected_ns,
+        .pool_rows = all.pool_rows,
+        .joules = frame->joules,
+        .band_count = sort_reports(session->reporting.sorted, frame),
+        .bands = session->reporting.sorted,
+        .pass_count = frame->pass + 1 - first,
+        .passes = &frame->passes[first]};
+    session->reporting.report(session->reporting.user, &report);
 }

@@ -5,45 +5,46 @@
 
 #include "state.h"
 
-/* Allocate memory for the bands of a frame slot. False: no memory; call cox__frame_free anyway. */
-bool cox__frame_allocate(const struct cox_session *session, struct cox__frame *frame);
+/* Allocate memory for the bands of a frame slot, which runs this pipeline. False: no memory; call
+ * cox__frame_free anyway. */
+bool cox__frame_allocate(const struct cox__pipeline *pipeline, struct cox__frame *frame);
 void cox__frame_free(struct cox__frame *frame);
 
 /* Begin to use a frame slot: its first pass, no bands yet. */
-void cox__frame_start(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_start(const struct cox_runtime *runtime, struct cox__frame *frame,
                       enum cox__frame_kind kind);
 
 /* Begin another pass, without bands yet. The bands of the pass before have ended. */
-void cox__frame_begin_pass(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_begin_pass(const struct cox_runtime *runtime, struct cox__frame *frame,
                            uint32_t pass);
 
 /* Start over with the first pass. All bands have ended; none of them counts, and their status
  * becomes `why`. */
-void cox__frame_begin_anew(const struct cox_session *session, struct cox__frame *frame,
+void cox__frame_begin_anew(const struct cox_runtime *runtime, struct cox__frame *frame,
                            cox_status why);
 
 /* Whether the pass under way has no more rows to do: every row is done or given up. */
 bool cox__frame_pass_is_done(const struct cox__frame *frame);
 
 /* Whether the frame is over: its last pass is done, or it has failed and no band is under way. */
-bool cox__frame_is_complete(const struct cox_session *session, const struct cox__frame *frame);
+bool cox__frame_is_complete(const struct cox__frame *frame);
 
 /* Whether rows of the frame, of this pass or a later one, have yet to begin on a device. */
-bool cox__frame_has_more(const struct cox_session *session, const struct cox__frame *frame);
+bool cox__frame_has_more(const struct cox__frame *frame);
 
 /* Put the slot of a finished frame back. One slot is reserved first for a frame that the callback
  * submits. Call it under the session's lock. */
-void cox__frame_put_back(struct cox_session *session, struct cox__frame *frame);
+void cox__frame_put_back(struct cox__frame_slots *slots, struct cox__frame *frame);
 
 /* Add PLANNED bands for these rows of the pass on one device, none longer than the device can hold.
  * False: the frame has too many bands. */
-bool cox__frame_add(const struct cox_session *session, struct cox__frame *frame, uint32_t device,
+bool cox__frame_add(const struct cox__devices *devices, struct cox__frame *frame, uint32_t device,
                     uint32_t first_row, uint32_t rows, uint32_t attempt);
 
 /* Add a band with which the device copies rows first .. end - 1 of a binding's buffer to the host.
  * False: as above. */
-bool cox__frame_add_fetch(const struct cox_session *session, struct cox__frame *frame,
-                          uint32_t device, uint32_t binding, uint32_t first, uint32_t end);
+bool cox__frame_add_fetch(struct cox__frame *frame, uint32_t device, uint32_t binding,
+                          uint32_t first, uint32_t end);
 
 /* End a band under way: DONE if `status` is COX_OK, else FAILED. */
 void cox__frame_end_band(struct cox__frame *frame, uint32_t band, cox_status status);
@@ -56,12 +57,12 @@ uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uin
 
 /* Copy a band's partial results, because other bands will reuse its queue slot. False: no
  * memory. */
-bool cox__frame_save_partials(struct cox_session *session, struct cox__frame *frame, uint32_t band,
+bool cox__frame_save_partials(struct cox__backend *backend, struct cox__frame *frame, uint32_t band,
                               struct cox__job *job);
 
 /* Merge the pass's partial results into the frame's buffers, in row order. All its bands are
  * done. */
-void cox__frame_merge_partials(struct cox_session *session, struct cox__frame *frame);
+void cox__frame_merge_partials(struct cox__backend *backend, struct cox__frame *frame);
 
 /* Call the application's report function, if there is one. */
 void cox__frame_report(struct cox_session *session, struct cox__frame *frame);

@@ -36,7 +36,7 @@ static bool begin_making(struct cox_session *session, uint32_t device, bool fres
                          bool (*run)(struct cox__worker *worker, void (*task)(void *ctx),
                                      void *ctx))
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
     struct cox__device_init *making = calloc(1, sizeof *making);
     if (!making)
         return false;
@@ -59,11 +59,11 @@ static bool begin_making(struct cox_session *session, uint32_t device, bool fres
 /* Attach the finished instance to its device, or return the error. */
 static cox_status end_making(struct cox_session *session, uint32_t device)
 {
-    struct cox__device_init *making = session->devices[device].making;
+    struct cox__device_init *making = session->devices.list[device].making;
     struct cox__backend *backend = session->runtime->backend;
     cox_status status = making->status;
 
-    session->devices[device].making = NULL;
+    session->devices.list[device].making = NULL;
     if (status == COX_OK) {
         status = cox__device_attach(session, device, making->instance, making->max_rows);
         if (status)
@@ -82,19 +82,19 @@ static bool must_wait(const struct cox_session *session)
     struct cox__backend *backend = session->runtime->backend;
     bool any = false;
 
-    for (uint32_t d = 0; d < session->device_count; d++)
-        any = any || session->devices[d].making;
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        any = any || session->devices.list[d].making;
 
     return any && backend->ops->one_thread && backend->ops->one_thread(backend);
 }
 
 static void has_joined(struct cox_session *session, uint32_t device)
 {
-    const struct cox__device *of = &session->devices[device];
-    const bool first = !cox__device_any_joined(session);
+    const struct cox__device *of = &session->devices.list[device];
+    const bool first = !cox__device_any_joined(&session->devices);
 
     cox__pipeline_tell_writable(&session->pipeline, session->runtime->backend, of->queue->instance,
-                                &session->told_writable, &session->runtime->log);
+                                &session->warned.writable, &session->runtime->log);
     if (first)
         cox__device_return(session, device);
     else
@@ -103,7 +103,7 @@ static void has_joined(struct cox_session *session, uint32_t device)
 
 static void cannot_join(struct cox_session *session, uint32_t device, cox_status status)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
 
     of->join_status = status;
     cox__transition_device(session, device, COX_DEVICE_ABSENT);
@@ -113,7 +113,7 @@ static void cannot_join(struct cox_session *session, uint32_t device, cox_status
 
 static bool join(struct cox_session *session, uint32_t device)
 {
-    const struct cox__device_init *making = session->devices[device].making;
+    const struct cox__device_init *making = session->devices.list[device].making;
     if (making && !atomic_load(&making->done))
         return false;
     if (making) {
@@ -145,10 +145,10 @@ static bool join(struct cox_session *session, uint32_t device)
 static uint64_t rebuild_held_ns(const struct cox_session *session, uint32_t device)
 {
     uint64_t at_ns = 0;
-    if (!cox__device_any_active(session))
+    if (!cox__device_any_active(&session->devices))
         return 0;
 
-    for (const struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
+    for (const struct cox__queue *queue = session->recovery.lost_queues; queue; queue = queue->next)
         if (queue->device == device && queue->rebuild_after_ns > at_ns)
             at_ns = queue->rebuild_after_ns;
 
@@ -162,18 +162,19 @@ static void begin_rebuild(struct cox_session *session, uint32_t device)
         return;
 
     cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
-    cox__device_plan_retry(session, device, false);
+    cox__device_plan_retry(&session->devices.list[device], cox__engine_now(session->runtime),
+                           false);
 }
 
 /* The new instance is finished, or has failed. */
 static void end_rebuild(struct cox_session *session, uint32_t device)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
     const cox_status status = end_making(session, device);
 
     if (status) {
         cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
-        cox__device_plan_retry(session, device, false);
+        cox__device_plan_retry(of, cox__engine_now(session->runtime), false);
         cox__log(&session->runtime->log, COX_LOG_INFO,
                  "%s does not come back: %s; it is tried again in %llu ms", of->info.name,
                  cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
@@ -193,14 +194,14 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
  * run on endlessly. */
 static void look_again(const struct cox_session *session, uint64_t at_ns, uint64_t *next_ns)
 {
-    if ((session->order_count || !session->runtime->backend->ops->advance) && at_ns < *next_ns)
+    if ((session->order.count || !session->runtime->backend->ops->advance) && at_ns < *next_ns)
         *next_ns = at_ns;
 }
 
 static bool step_device(struct cox_session *session, uint32_t device, uint64_t now_ns,
                         uint64_t *next_ns)
 {
-    const struct cox__device *of = &session->devices[device];
+    const struct cox__device *of = &session->devices.list[device];
 
     switch (of->state) {
     case COX_DEVICE_JOINING:
@@ -241,7 +242,7 @@ static bool step_device(struct cox_session *session, uint32_t device, uint64_t n
 bool cox__making_step(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
 {
     bool progress = false;
-    for (uint32_t d = 0; d < session->device_count; d++)
+    for (uint32_t d = 0; d < session->devices.count; d++)
         progress |= step_device(session, d, now_ns, next_ns);
     return progress;
 }

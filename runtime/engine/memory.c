@@ -4,7 +4,7 @@
  * A lost device may wake up and then still read and write its bands' memory. The ABANDONED slots
  * of the lost queue list this memory, and it is kept until the queue is gone.
  *
- * Owns the runtime's `kept`, `releasing` and `release_task`.
+ * Owns struct cox__release, and `kept` in struct cox__lost.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "memory.h"
 #include "engine.h"
@@ -37,13 +37,13 @@ static bool any_holds(const struct cox__queue *queue, const struct cox__mem *mem
 bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox__mem *mem,
                             bool written)
 {
-    if (!mem || !atomic_load(&runtime->abandoned_queues))
+    if (!mem || !atomic_load(&runtime->lost.abandoned))
         return false;
 
-    bool tainted = any_holds(runtime->stray, mem, written);
+    bool tainted = any_holds(runtime->lost.stray, mem, written);
     for (const struct cox_session *session = runtime->active; session && !tainted;
          session = session->next_active)
-        tainted = any_holds(session->lost_queues, mem, written);
+        tainted = any_holds(session->recovery.lost_queues, mem, written);
 
     return tainted;
 }
@@ -52,34 +52,34 @@ bool cox__memory_is_tainted(const struct cox_runtime *runtime, const struct cox_
 
 static struct cox__mem *take_next(struct cox_runtime *runtime)
 {
-    pthread_mutex_lock(&runtime->release_lock);
+    pthread_mutex_lock(&runtime->release.lock);
 
-    struct cox__mem *mem = runtime->releasing;
+    struct cox__mem *mem = runtime->release.list;
     if (mem)
-        runtime->releasing = link_of(runtime, mem)->next;
+        runtime->release.list = link_of(runtime, mem)->next;
     else
-        runtime->release_task = false;
+        runtime->release.has_task = false;
 
-    pthread_mutex_unlock(&runtime->release_lock);
+    pthread_mutex_unlock(&runtime->release.lock);
 
     return mem;
 }
 
-static void note_released(struct cox_runtime *runtime, bool inside)
+static void note_released(struct cox__release *release, bool inside)
 {
-    pthread_mutex_lock(&runtime->release_lock);
-    runtime->in_released = inside;
-    runtime->release_thread = pthread_self();
-    pthread_mutex_unlock(&runtime->release_lock);
+    pthread_mutex_lock(&release->lock);
+    release->in_released = inside;
+    release->thread = pthread_self();
+    pthread_mutex_unlock(&release->lock);
 }
 
 bool cox__memory_is_in_released(struct cox_runtime *runtime)
 {
-    pthread_mutex_lock(&runtime->release_lock);
+    pthread_mutex_lock(&runtime->release.lock);
 
-    const bool inside = runtime->in_released &&
-                        pthread_equal(runtime->release_thread, pthread_self());
-    pthread_mutex_unlock(&runtime->release_lock);
+    const bool inside = runtime->release.in_released &&
+                        pthread_equal(runtime->release.thread, pthread_self());
+    pthread_mutex_unlock(&runtime->release.lock);
 
     return inside;
 }
@@ -99,9 +99,9 @@ static void release_all(struct cox_runtime *runtime, bool alone)
         if (!link.released)
             continue;
 
-        note_released(runtime, true);
+        note_released(&runtime->release, true);
         link.released(link.user);
-        note_released(runtime, false);
+        note_released(&runtime->release, false);
     }
 }
 
@@ -114,28 +114,28 @@ static void release_task(void *ctx)
 
 static void release(struct cox_runtime *runtime, struct cox__mem *mem)
 {
-    pthread_mutex_lock(&runtime->release_lock);
-    link_of(runtime, mem)->next = runtime->releasing;
-    runtime->releasing = mem;
-    const bool begins = !runtime->release_task;
-    runtime->release_task = true;
-    pthread_mutex_unlock(&runtime->release_lock);
+    pthread_mutex_lock(&runtime->release.lock);
+    link_of(runtime, mem)->next = runtime->release.list;
+    runtime->release.list = mem;
+    const bool begins = !runtime->release.has_task;
+    runtime->release.has_task = true;
+    pthread_mutex_unlock(&runtime->release.lock);
 
     if (!begins || !runtime->worker || cox__worker_run_now(runtime->worker, release_task, runtime))
         return;
 
     /* No thread: the memory waits for the next release, or for the end of the runtime. */
-    pthread_mutex_lock(&runtime->release_lock);
-    runtime->release_task = false;
-    pthread_mutex_unlock(&runtime->release_lock);
+    pthread_mutex_lock(&runtime->release.lock);
+    runtime->release.has_task = false;
+    pthread_mutex_unlock(&runtime->release.lock);
 }
 
 /* ---- letting go ---- */
 
 static void keep(struct cox_runtime *runtime, struct cox__mem *mem)
 {
-    link_of(runtime, mem)->next = runtime->kept;
-    runtime->kept = mem;
+    link_of(runtime, mem)->next = runtime->lost.kept;
+    runtime->lost.kept = mem;
 }
 
 void cox__memory_let_go(struct cox_runtime *runtime, struct cox__mem *mem)
@@ -148,9 +148,9 @@ void cox__memory_let_go(struct cox_runtime *runtime, struct cox__mem *mem)
 
 void cox__memory_release_kept(struct cox_runtime *runtime)
 {
-    struct cox__mem *next, *kept = runtime->kept;
+    struct cox__mem *next, *kept = runtime->lost.kept;
 
-    runtime->kept = NULL;
+    runtime->lost.kept = NULL;
 
     for (; kept; kept = next) {
         next = link_of(runtime, kept)->next;
@@ -166,7 +166,7 @@ void cox__memory_release_kept(struct cox_runtime *runtime)
 static bool must_ask(struct cox_runtime *runtime, bool *locked)
 {
     *locked = false;
-    if (!atomic_load(&runtime->abandoned_queues))
+    if (!atomic_load(&runtime->lost.abandoned))
         return false;
     if (cox__watchdog_is_held_here(runtime->watchdog))
         return true;
@@ -208,8 +208,8 @@ void cox__memory_forget(struct cox_runtime *runtime)
 {
     release_all(runtime, false);
 
-    for (struct cox__mem *next; runtime->kept; runtime->kept = next) {
-        next = link_of(runtime, runtime->kept)->next;
-        runtime->backend->ops->mem_abandon(runtime->backend, runtime->kept);
+    for (struct cox__mem *next; runtime->lost.kept; runtime->lost.kept = next) {
+        next = link_of(runtime, runtime->lost.kept)->next;
+        runtime->backend->ops->mem_abandon(runtime->backend, runtime->lost.kept);
     }
 }

@@ -15,10 +15,9 @@
 
 #include <string.h>
 
-static void call_done(struct cox_session *session, struct cox__frame *frame)
+static void call_done(struct cox__backend *backend, struct cox__frame *frame)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
-    struct cox__backend *backend = session->runtime->backend;
+    const struct cox__pass *pass = cox__frame_pass(frame);
     void *buffers[COX_BUFFERS_MAX] = {NULL};
 
     for (uint32_t i = 0; i < pass->binding_count; i++)
@@ -35,43 +34,42 @@ static void call_done(struct cox_session *session, struct cox__frame *frame)
 
 void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
 
     if (frame->status == COX_OK && pass->partial_bytes)
-        cox__frame_merge_partials(session, frame);
+        cox__frame_merge_partials(session->runtime->backend, frame);
     cox__policy_observe_pass(session, frame);
     if (frame->status == COX_OK && pass->done)
-        call_done(session, frame);
+        call_done(session->runtime->backend, frame);
 }
 
 bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame)
 {
-    if (!cox__frame_pass_is_done(frame) || cox__frame_is_complete(session, frame) ||
-        session->event_count)
+    if (!cox__frame_pass_is_done(frame) || cox__frame_is_complete(frame) || session->events.count)
         return false;
 
     /* Without an active device there is nothing to split: wait until one comes back. */
-    if (!cox__device_any_active(session)) {
+    if (!cox__device_any_active(&session->devices)) {
         frame->status = session->no_device ? COX_E_DEVICE_LOST : COX_OK;
         return session->no_device;
     }
     if (frame->again) {
-        const cox_status why = session->verify > 0 ? COX_E_MISMATCH : COX_E_DEVICE_LOST;
+        const cox_status why = session->settings.verify > 0 ? COX_E_MISMATCH : COX_E_DEVICE_LOST;
 
         memcpy(frame->params, frame->given_params, session->pipeline.params_bytes);
-        cox__frame_begin_anew(session, frame, why);
+        cox__frame_begin_anew(session->runtime, frame, why);
         cox__policy_split(session, frame);
         frame->passes[0].reason = COX_REASON_RERUN;
         return true;
     }
 
-    if (session->verify > 0 && cox__verify_frame(session, frame))
+    if (session->settings.verify > 0 && cox__verify_frame(session, frame))
         return frame->unfinished > 0;
     if (frame->status) /* the devices disagree, and no vote can decide */
         return true;
 
     cox__passes_conclude(session, frame);
-    cox__frame_begin_pass(session, frame, frame->pass + 1);
+    cox__frame_begin_pass(session->runtime, frame, frame->pass + 1);
     cox__policy_split(session, frame);
 
     return true;

@@ -471,6 +471,8 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__sessi
             pass.rows = params->rows;
         out->pass_count++;
         copied = copy_pass(&out->passes[p], out, &pass);
+        if (out->passes[p].partial_bytes > out->partial_bytes)
+            out->partial_bytes = out->passes[p].partial_bytes;
     }
 
     if (copied) {

@@ -1,7 +1,7 @@
 /* The engine's side of the policy: asks for splits and grants, and reports measurements. Every
  * answer of a policy is checked before it is used.
  *
- * Owns struct cox__sharing and the meter's readings.
+ * Owns struct cox__sharing, struct cox__energy and struct cox__frame_pool.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "policy.h"
 #include "device.h"
@@ -16,11 +16,10 @@
 
 /* How long the device alone needs for the whole frame, over all passes that share the split.
  * 0 = one of them was not measured. */
-static uint64_t single_device_ns(const struct cox_session *session,
-                                 const struct cox__device *device, uint32_t lead)
+static uint64_t single_device_ns(const struct cox__device *device, uint32_t lead, uint32_t count)
 {
     uint64_t sum = 0;
-    for (uint32_t p = lead; p < lead + session->sharing[lead].count; p++) {
+    for (uint32_t p = lead; p < lead + count; p++) {
         if (!device->passes[p].single_device_ns)
             return 0;
         sum += device->passes[p].single_device_ns;
@@ -40,27 +39,28 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
                       struct cox_sched_device *devices, struct cox_sched_view *view)
 {
     const struct cox__pass *pass = &session->pipeline.passes[number];
+    const struct cox__sharing *sharing = &session->sharing[number];
     const uint32_t doing = cox__device_doing(session, number);
 
-    for (uint32_t d = 0; d < session->device_count; d++) {
-        const struct cox__device *device = &session->devices[d];
+    for (uint32_t d = 0; d < session->devices.count; d++) {
+        const struct cox__device *device = &session->devices.list[d];
 
         devices[d].usable = (doing >> d & 1) != 0;
         devices[d].hint = speed_hint(device);
-        devices[d].single_device_ns = single_device_ns(session, device, number);
+        devices[d].single_device_ns = single_device_ns(device, number, sharing->count);
     }
 
-    *view = (struct cox_sched_view){
-        .frame = frame,
-        .rows = pass->rows,
-        .row_alignment = pass->row_alignment,
-        .min_band_rows = session->min_band_rows,
-        .device_count = session->device_count,
-        .devices = devices,
-        .in_flight = session->in_flight,
-        .pool = session->sharing[number].policy.assign != NULL,
-        .shadow = session->sharing[number].count == 1 && !pass->in_place &&
-                  atomic_load(&session->spare.state) != COX__SPARE_UNAVAILABLE};
+    *view = (struct cox_sched_view){.frame = frame,
+                                    .rows = pass->rows,
+                                    .row_alignment = pass->row_alignment,
+                                    .min_band_rows = session->settings.min_band_rows,
+                                    .device_count = session->devices.count,
+                                    .devices = devices,
+                                    .in_flight = session->settings.in_flight,
+                                    .pool = sharing->policy.assign != NULL,
+                                    .shadow = sharing->count == 1 && !pass->in_place &&
+                                              atomic_load(&session->spare.state) !=
+                                                  COX__SPARE_UNAVAILABLE};
 }
 
 static void view_of_frame(const struct cox_session *session, const struct cox__frame *frame,
@@ -121,16 +121,15 @@ static void print_bands(const struct cox_split *split, char *text, size_t bytes)
         memcpy(text + bytes - 4, "...", 4);
 }
 
-static void log_refusal(const struct cox_session *session, struct cox__sharing *sharing,
-                        uint64_t frame, const struct cox_split *split, const char *why)
+static void log_refusal(const struct cox__log *log, struct cox__sharing *sharing, uint64_t frame,
+                        const struct cox_split *split, const char *why)
 {
     char bands[640];
     if (!worth_a_line(&sharing->refused_splits))
         return;
 
     print_bands(split, bands, sizeof bands);
-    cox__log(&session->runtime->log, COX_LOG_WARN,
-             "policy %s, frame %llu: split refused (%llu so far): %s; it is: %s",
+    cox__log(log, COX_LOG_WARN, "policy %s, frame %llu: split refused (%llu so far): %s; it is: %s",
              sharing->policy.name, (unsigned long long)frame,
              (unsigned long long)sharing->refused_splits, why, bands);
 }
@@ -155,7 +154,7 @@ static const struct cox_band_report *band_before(const struct cox__frame *frame,
  * a device that is gone. */
 static void split_as_before(struct cox_session *session, struct cox__frame *frame)
 {
-    const uint32_t rows = cox__frame_pass(session, frame)->rows;
+    const uint32_t rows = cox__frame_pass(frame)->rows;
     const uint32_t doing = cox__device_doing(session, frame->pass);
     const uint32_t best = cox__device_best(session, frame->pass, 0);
 
@@ -168,14 +167,14 @@ static void split_as_before(struct cox_session *session, struct cox__frame *fram
             end += band_before(frame, end)->rows;
 
         while (end < rows && band_before(frame, end)->device == had);
-        if (!cox__frame_add(session, frame, device, first, end - first, frame->attempt))
+        if (!cox__frame_add(&session->devices, frame, device, first, end - first, frame->attempt))
             frame->status = COX_E_DEVICE_MEMORY;
     }
 }
 
 /* Ask the policy for a split. If its answer is refused, use its last good split if that still fits,
  * or split evenly. */
-static void ask_for_split(struct cox_session *session, struct cox__sharing *sharing,
+static void ask_for_split(const struct cox__log *log, struct cox__sharing *sharing,
                           const struct cox_sched_view *view, struct cox_split *split)
 {
     char why[160] = "the policy returned an error";
@@ -191,7 +190,7 @@ static void ask_for_split(struct cox_session *session, struct cox__sharing *shar
         return;
     }
 
-    log_refusal(session, sharing, view->frame, split, why);
+    log_refusal(log, sharing, view->frame, split, why);
     if (sharing->has_last_split && cox_split_check(&sharing->last_split, view, NULL, 0) == COX_OK)
         *split = sharing->last_split;
     else
@@ -215,29 +214,29 @@ void cox__policy_split(struct cox_session *session, struct cox__frame *frame)
     struct cox_split split;
 
     view_of_frame(session, frame, report->start_ns, devices, &view);
-    ask_for_split(session, sharing, &view, &split);
+    ask_for_split(&session->runtime->log, sharing, &view, &split);
     report->reason = split.reason;
     report->predicted_ns = split.predicted_ns;
     report->rejected_ns = split.rejected_ns;
 
     for (uint32_t b = 0; b < split.band_count; b++)
-        if (!cox__frame_add(session, frame, split.bands[b].device, split.bands[b].first_row,
-                            split.bands[b].rows, frame->attempt))
+        if (!cox__frame_add(&session->devices, frame, split.bands[b].device,
+                            split.bands[b].first_row, split.bands[b].rows, frame->attempt))
             frame->status = COX_E_DEVICE_MEMORY;
 
     if (sharing->count == 1)
         note_predictions(frame, &split);
 
-    frame->pool_first_row = split.pool_first_row;
-    report->pool_rows = frame->pool_left = split.pool_rows;
+    frame->pool.first_row = split.pool_first_row;
+    report->pool_rows = frame->pool.left = split.pool_rows;
     frame->shadow = split.shadow;
 }
 
 /* ---- the pool ---- */
 
-static bool runs_shadow(const struct cox_session *session, uint32_t device)
+static bool runs_shadow(const struct cox__shadow *shadow, uint32_t device)
 {
-    return session->shadow.busy && session->shadow.device == device;
+    return shadow->busy && shadow->device == device;
 }
 
 /* A device that does a shadow run is left out: it would begin the frame's rows only afterwards. */
@@ -246,8 +245,8 @@ uint32_t cox__policy_reserves(const struct cox_session *session, const struct co
     const uint32_t doing = cox__device_doing(session, frame->pass);
     uint32_t devices = 0;
 
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (doing >> d & 1 && !(frame->declined >> d & 1) && !runs_shadow(session, d))
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (doing >> d & 1 && !(frame->pool.declined >> d & 1) && !runs_shadow(&session->shadow, d))
             devices |= UINT32_C(1) << d;
 
     return devices;
@@ -268,12 +267,12 @@ static uint64_t at_work_ns(const struct cox__frame *frame, const struct cox__dev
     return cox__elapsed_ns(cox__max_u64(submit_ns, device->last_end_ns), now);
 }
 
-static void fill_progress(const struct cox_session *session, const struct cox__frame *frame,
+static void fill_progress(const struct cox__devices *devices, const struct cox__frame *frame,
                           uint64_t now, struct cox_progress *progress)
 {
     uint64_t submit_ns[COX_DEVICES_MAX];
 
-    memset(progress, 0, session->device_count * sizeof *progress);
+    memset(progress, 0, devices->count * sizeof *progress);
     memset(submit_ns, 0xff, sizeof submit_ns);
 
     for (uint32_t b = frame->first_band; b < frame->band_count; b++) {
@@ -292,25 +291,25 @@ static void fill_progress(const struct cox_session *session, const struct cox__f
         of->rows += report->rows;
     }
 
-    for (uint32_t d = 0; d < session->device_count; d++)
+    for (uint32_t d = 0; d < devices->count; d++)
         if (submit_ns[d] != UINT64_MAX)
-            progress[d].since_ns = at_work_ns(frame, &session->devices[d], submit_ns[d], now);
+            progress[d].since_ns = at_work_ns(frame, &devices->list[d], submit_ns[d], now);
 }
 
 /* Least rows of a grant. Smaller grants could use up the frame's table of bands. */
-static uint32_t least_grant(const struct cox_session *session, const struct cox__frame *frame)
+static uint32_t least_grant(const struct cox__frame *frame)
 {
-    const uint32_t row_alignment = cox__frame_pass(session, frame)->row_alignment;
+    const uint32_t row_alignment = cox__frame_pass(frame)->row_alignment;
     uint32_t count = 0;
 
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
         count += frame->bands[b].kind != COX__BAND_FETCH;
 
     const uint32_t room = count < COX_BANDS_MAX ? COX_BANDS_MAX - count : 1;
-    uint64_t least = ((uint64_t)frame->pool_left + room - 1) / room;
+    uint64_t least = ((uint64_t)frame->pool.left + room - 1) / room;
     least = (least + row_alignment - 1) / row_alignment * row_alignment;
 
-    return (uint32_t)cox__min_u64(least, frame->pool_left);
+    return (uint32_t)cox__min_u64(least, frame->pool.left);
 }
 
 /* Ask the policy how many rows of the pool the device gets. A wrong answer becomes "all of them";
@@ -323,35 +322,35 @@ static struct cox_chunk ask_for_grant(struct cox_session *session, const struct 
     struct cox_sched_view view;
     struct cox_chunk grant = {0};
     struct cox__sharing *sharing = &session->sharing[frame->pass];
-    const uint64_t now = cox__engine_now(session);
+    const uint64_t now = cox__engine_now(session->runtime);
     const uint64_t start_ns = frame->passes[frame->pass].start_ns;
 
-    fill_progress(session, frame, now, progress);
+    fill_progress(&session->devices, frame, now, progress);
 
     const struct cox_chunk_request offer = {.device = device,
-                                            .first_row = frame->pool_first_row,
-                                            .rows = frame->pool_left,
+                                            .first_row = frame->pool.first_row,
+                                            .rows = frame->pool.left,
                                             .elapsed_ns = cox__elapsed_ns(start_ns, now),
                                             .last = last,
                                             .progress = progress};
     view_of_frame(session, frame, now, devices, &view);
     sharing->policy.assign(sharing->state, &view, &offer, &grant);
 
-    const bool whole = grant.rows == frame->pool_left || grant.rows % view.row_alignment == 0;
-    if (grant.rows > frame->pool_left || !whole || (grant.rows == 0 && last)) {
+    const bool whole = grant.rows == frame->pool.left || grant.rows % view.row_alignment == 0;
+    if (grant.rows > frame->pool.left || !whole || (grant.rows == 0 && last)) {
         if (worth_a_line(&sharing->refused_grants))
             cox__log(
                 &session->runtime->log, COX_LOG_WARN,
                 "policy %s, frame %llu: of the rows %u+%u offered to device %u it gives %u, which "
                 "is no answer (%llu so far): all of them are given",
-                sharing->policy.name, (unsigned long long)frame->index, frame->pool_first_row,
-                frame->pool_left, device, grant.rows, (unsigned long long)sharing->refused_grants);
+                sharing->policy.name, (unsigned long long)frame->index, frame->pool.first_row,
+                frame->pool.left, device, grant.rows, (unsigned long long)sharing->refused_grants);
 
-        return (struct cox_chunk){.rows = frame->pool_left};
+        return (struct cox_chunk){.rows = frame->pool.left};
     }
 
-    if (grant.rows && grant.rows < least_grant(session, frame))
-        return (struct cox_chunk){.rows = least_grant(session, frame)};
+    if (grant.rows && grant.rows < least_grant(frame))
+        return (struct cox_chunk){.rows = least_grant(frame)};
 
     return grant;
 }
@@ -362,13 +361,14 @@ static void offer_pool(struct cox_session *session, struct cox__frame *frame, ui
     const struct cox_chunk grant = ask_for_grant(session, frame, device, last);
 
     if (!grant.rows) {
-        frame->declined |= UINT32_C(1) << device;
+        frame->pool.declined |= UINT32_C(1) << device;
         return;
     }
 
-    const bool first = !(frame->served >> device & 1);
+    const bool first = !(frame->pool.served >> device & 1);
     const uint32_t before = frame->band_count;
-    if (!cox__frame_add(session, frame, device, frame->pool_first_row, grant.rows, frame->attempt))
+    if (!cox__frame_add(&session->devices, frame, device, frame->pool.first_row, grant.rows,
+                        frame->attempt))
         frame->status = COX_E_DEVICE_MEMORY;
 
     for (uint32_t b = before; b < frame->band_count; b++) {
@@ -382,8 +382,8 @@ static void offer_pool(struct cox_session *session, struct cox__frame *frame, ui
     if (frame->band_count - before == 1) /* the prediction is for the whole grant */
         frame->reports[before].predicted_ns = grant.predicted_ns;
 
-    frame->pool_first_row += grant.rows;
-    frame->pool_left -= grant.rows;
+    frame->pool.first_row += grant.rows;
+    frame->pool.left -= grant.rows;
 }
 
 bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, uint32_t reserved,
@@ -392,14 +392,14 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
     bool progress = false;
 
     if (frame->status) /* the frame has failed: start none of its remaining rows */
-        frame->pool_left = 0;
+        frame->pool.left = 0;
 
-    for (uint32_t d = 0; d < session->device_count && frame->pool_left; d++) {
+    for (uint32_t d = 0; d < session->devices.count && frame->pool.left; d++) {
         const uint32_t bit = UINT32_C(1) << d;
         const uint32_t willing = cox__policy_reserves(session, frame);
 
         if (!(willing & bit) || frame->at_work[d] || reserved & bit ||
-            session->devices[d].blocks_in_submit != blocking ||
+            session->devices.list[d].blocks_in_submit != blocking ||
             (frame->shadow.rows && frame->shadow.device == d)) /* the shadow run comes first */
             continue;
 
@@ -407,13 +407,13 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
         progress = true;
     }
 
-    if (frame->pool_left && !frame->unfinished && !cox__policy_reserves(session, frame)) {
+    if (frame->pool.left && !frame->unfinished && !cox__policy_reserves(session, frame)) {
         /* The device that was at work when the others declined is lost. */
         uint32_t best = cox__device_best(session, frame->pass, 0);
-        if (best == session->device_count && !session->no_device)
+        if (best == session->devices.count && !session->no_device)
             return progress; /* a device may come back */
 
-        if (best == session->device_count)
+        if (best == session->devices.count)
             frame->status = COX_E_DEVICE_LOST;
         else
             offer_pool(session, frame, best, true);
@@ -440,12 +440,13 @@ static uint32_t measured_flags(const struct cox__frame *frame, uint32_t band)
     return flags;
 }
 
-void cox__policy_observe(struct cox_session *session, const struct cox__frame *frame, uint32_t band)
+void cox__policy_observe(const struct cox__sharing *of_passes, const struct cox__frame *frame,
+                         uint32_t band)
 {
     const struct cox_band_report *report = &frame->reports[band];
     const uint32_t pass = frame->bands[band].pass;
-    const uint32_t lead = session->sharing[pass].lead;
-    const struct cox__sharing *sharing = &session->sharing[lead];
+    const uint32_t lead = of_passes[pass].lead;
+    const struct cox__sharing *sharing = &of_passes[lead];
 
     if (frame->kind == COX__FRAME_WARMUP || !sharing->policy.observe)
         return;
@@ -471,32 +472,32 @@ void cox__policy_observe(struct cox_session *session, const struct cox__frame *f
 }
 
 /* The last pass that shares the split is over. */
-static void observe_together(struct cox_session *session, const struct cox__frame *frame,
+static void observe_together(const struct cox__frame *frame, uint32_t device_count,
                              const struct cox__sharing *sharing)
 {
     struct cox_measurement measurement;
-    for (uint32_t d = 0; d < session->device_count && sharing->policy.observe; d++)
+    for (uint32_t d = 0; d < device_count && sharing->policy.observe; d++)
         if (cox__together_sum(sharing->together, sharing->count, frame->index, d, &measurement))
             sharing->policy.observe(sharing->state, &measurement);
 }
 
-static double read_meter(const struct cox_session *session)
+static double read_meter(const struct cox__energy *energy)
 {
-    return session->meter ? session->meter(session->meter_user) : -1;
+    return energy->meter ? energy->meter(energy->user) : -1;
 }
 
-void cox__policy_begin_period(struct cox_session *session)
+void cox__policy_begin_period(struct cox__energy *energy)
 {
-    session->meter_joules = read_meter(session);
+    energy->joules = read_meter(energy);
 }
 
 /* Energy since the last reading of the meter; negative = unknown. */
-static double used_joules(struct cox_session *session)
+static double used_joules(struct cox__energy *energy)
 {
-    const double before = session->meter_joules;
-    const double joules = read_meter(session);
+    const double before = energy->joules;
+    const double joules = read_meter(energy);
 
-    session->meter_joules = joules;
+    energy->joules = joules;
     if (before >= 0 && joules >= before)
         return joules - before;
 
@@ -511,11 +512,11 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
     const uint64_t start_ns = frame->passes[lead].start_ns;
     const uint64_t before = sharing->last_end_ns;
     const uint64_t begin = cox__max_u64(start_ns, before);
-    const bool last = cox__frame_is_complete(session, frame);
+    const bool last = cox__frame_is_complete(frame);
 
     report->end_ns = cox__max_u64(frame->end_ns, report->start_ns);
     if (last)
-        frame->joules = used_joules(session);
+        frame->joules = used_joules(&session->energy);
     if (frame->pass + 1 < lead + sharing->count && !last) /* the policy sees one pass */
         return;
 
@@ -525,7 +526,7 @@ void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *fr
         return;
 
     if (sharing->together)
-        observe_together(session, frame, sharing);
+        observe_together(frame, session->devices.count, sharing);
     if (!sharing->policy.observe_frame)
         return;
 
@@ -569,9 +570,9 @@ bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
     if (!sharing->policy.save_profile)
         return false;
 
-    memset(profiles, 0, session->device_count * sizeof *profiles);
+    memset(profiles, 0, session->devices.count * sizeof *profiles);
     cox__watchdog_lock(session->runtime->watchdog); /* a probation may still end */
-    cox__policy_view(session, pass, session->next_index, devices, &view);
+    cox__policy_view(session, pass, session->counts.next_index, devices, &view);
     sharing->policy.save_profile(sharing->state, &view, profiles);
     cox__watchdog_unlock(session->runtime->watchdog);
 

@@ -18,14 +18,14 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
  * frames in the meantime, because the pool would have to wait for those. */
 uint32_t cox__policy_reserves(const struct cox_session *session, const struct cox__frame *frame);
 
-/* Report a band that has ended: it is DONE, or FAILED after it ran. */
-void cox__policy_observe(struct cox_session *session, const struct cox__frame *frame,
+/* Report a band that has ended: it is DONE, or FAILED after it ran. `of_passes`: the session's. */
+void cox__policy_observe(const struct cox__sharing *of_passes, const struct cox__frame *frame,
                          uint32_t band);
 
 /* Report a finished pass. After the last pass the frame is about to be delivered. */
 void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *frame);
 
 /* Begin a period of the energy meter: a frame begins while no other one is under way. */
-void cox__policy_begin_period(struct cox_session *session);
+void cox__policy_begin_period(struct cox__energy *energy);
 
 #endif

@@ -42,31 +42,30 @@ static bool is_empty(const struct cox__queue *queue)
 }
 
 /* The host memory that the slot's job uses for a binding; NULL = none. */
-static struct cox__mem *mem_of(const struct cox_session *session,
-                               const struct cox__queue_slot *slot, const struct cox__frame *frame,
-                               uint32_t binding)
+static struct cox__mem *mem_of(const struct cox__spare *spare, const struct cox__queue_slot *slot,
+                               const struct cox__frame *frame, uint32_t binding)
 {
     const struct cox__job *job = &slot->job;
 
     if (job->fetch)
         return binding == job->ranges[0].binding ? frame->mems[binding] : NULL;
-    if (!cox__is_shared(&cox__frame_pass(session, frame)->bindings[binding]))
+    if (!cox__is_shared(&cox__frame_pass(frame)->bindings[binding]))
         return NULL;
     if (slot->on_spare)
-        return session->spare.mems[binding];
+        return spare->mems[binding];
 
     return frame->mems[binding];
 }
 
 /* Note which host memory the slot's job uses, and which bindings it writes there. */
-static void fill_memory(struct cox_session *session, struct cox__queue_slot *slot,
+static void fill_memory(const struct cox__spare *spare, struct cox__queue_slot *slot,
                         const struct cox__frame *frame)
 {
     const struct cox__job *job = &slot->job;
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
 
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        slot->mems[i] = mem_of(session, slot, frame, i);
+        slot->mems[i] = mem_of(spare, slot, frame, i);
 
     if (job->fetch)
         slot->written = UINT32_C(1) << job->ranges[0].binding;
@@ -97,7 +96,8 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     job->rows = frame->reports[band].rows;
     job->preserve = check; /* the rows are compared with all that is in them */
     job->alone = is_empty(slot->queue);
-    job->polled = session->polls_closely && session->devices[slot->queue->device].polled;
+    job->polled = session->settings.polls_closely &&
+                  session->devices.list[slot->queue->device].polled;
     job->failing = false;
     job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
     job->clock_error_ns = UINT64_MAX;
@@ -106,7 +106,7 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     if (!cox__residency_fill(session, frame, job))
         return false;
 
-    fill_memory(session, slot, frame);
+    fill_memory(&session->spare, slot, frame);
 
     return true;
 }
@@ -115,7 +115,7 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
 static bool submit_band(struct cox_session *session, struct cox__frame *frame, uint32_t band)
 {
     struct cox_band_report *report = &frame->reports[band];
-    struct cox__device *device = &session->devices[report->device];
+    struct cox__device *device = &session->devices.list[report->device];
     struct cox__backend *backend = session->runtime->backend;
     struct cox__queue *queue = device->queue;
     struct cox__queue_slot *slot = free_slot(queue);
@@ -125,7 +125,7 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
     if (!fill_slot(session, slot, frame, band))
         return true;
 
-    slot->submit_ns = report->submit_ns = cox__engine_now(session);
+    slot->submit_ns = report->submit_ns = cox__engine_now(session->runtime);
     cox__transition_slot(slot, COX__SLOT_BUSY);
     cox__transition_band(&frame->bands[band], COX__BAND_QUEUED);
     expect_calls(session, queue);
@@ -138,7 +138,7 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
         return true;
     }
 
-    cox__timing_plan_poll(session, slot);
+    cox__timing_plan_poll(device, slot);
     queue->unflushed = true;
 
     return true;
@@ -146,24 +146,24 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
 
 /* Whether a band may be submitted now. A device on probation gets only the band of its shadow
  * run. */
-static bool may_submit(const struct cox_session *session, const struct cox__frame *frame,
+static bool may_submit(const struct cox__devices *devices, const struct cox__frame *frame,
                        uint32_t band, uint32_t reserved, bool blocking)
 {
     const uint32_t d = frame->reports[band].device;
-    const struct cox__device *device = &session->devices[d];
+    const struct cox__device *device = &devices->list[d];
     const bool probation = device->state == COX_DEVICE_PROBATION &&
                            frame->kind == COX__FRAME_SHADOW;
 
     return frame->bands[band].state == COX__BAND_PLANNED && device->blocks_in_submit == blocking &&
            !(reserved >> d & 1) && (cox__device_is_active(device) || probation) &&
-           cox__residency_is_ready(session, frame, band);
+           cox__residency_is_ready(frame, band);
 }
 
 bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
 {
     bool progress = false;
     for (uint32_t b = 0; b < frame->band_count; b++)
-        if (may_submit(session, frame, b, reserved, false))
+        if (may_submit(&session->devices, frame, b, reserved, false))
             progress |= submit_band(session, frame, b);
 
     cox__queue_flush(session);
@@ -175,7 +175,8 @@ bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *
                                 uint32_t reserved)
 {
     for (uint32_t b = 0; b < frame->band_count; b++)
-        if (may_submit(session, frame, b, reserved, true) && submit_band(session, frame, b)) {
+        if (may_submit(&session->devices, frame, b, reserved, true) &&
+            submit_band(session, frame, b)) {
             cox__queue_flush(session);
             return true;
         }
@@ -211,12 +212,12 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     struct cox__job *job = &slot->job;
     struct cox__frame *frame = job->frame;
     struct cox_band_report *report = &frame->reports[job->band];
-    struct cox__device *device = &session->devices[slot->queue->device];
-    const uint64_t now = cox__engine_now(session);
+    struct cox__device *device = &session->devices.list[slot->queue->device];
+    const uint64_t now = cox__engine_now(session->runtime);
     const uint64_t end = atomic_load(&job->end_ns);
     const bool plausible = end >= slot->submit_ns && end <= now;
 
-    cox__timing_note_end(session, slot, report, plausible ? end : now);
+    cox__timing_note_end(device, slot, report, plausible ? end : now);
     if (!job->fetch)
         cox__timing_learn(device, job->pass, report);
     device->last_done_ns = now;
@@ -230,10 +231,11 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     report->clock_error_ns = report->end_ns == end ? job->clock_error_ns : UINT64_MAX;
 
     cox__timing_advance_deadlines(slot->queue, report->end_ns);
-    cox__timing_plan_polls(session, slot->queue, report->end_ns);
-    cox__residency_note_done(session, frame, job, slot->queue->device);
+    cox__timing_plan_polls(device, slot->queue, report->end_ns);
+    cox__residency_note_done(frame, job, slot->queue->device);
 
-    if (!job->fetch && !cox__frame_save_partials(session, frame, job->band, job)) {
+    if (!job->fetch &&
+        !cox__frame_save_partials(session->runtime->backend, frame, job->band, job)) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "frame %llu: no memory for what a band has reduced",
                  (unsigned long long)frame->index);
@@ -244,25 +246,27 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
         frame->end_ns = report->end_ns;
 
     cox__frame_end_band(frame, job->band, COX_OK);
-    cox__event_emit(session, (struct cox__event){
-                                 .kind = COX__EVENT_BAND_DONE, .frame = frame, .band = job->band});
+    cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_BAND_DONE,
+                                                          .frame = frame,
+                                                          .band = job->band});
 }
 
 static void band_failed(struct cox_session *session, struct cox__queue_slot *slot,
                         cox_status status)
 {
     struct cox__frame *frame = slot->job.frame;
+    struct cox__device *device = &session->devices.list[slot->queue->device];
     struct cox_band_report *report = &frame->reports[slot->job.band];
 
-    cox__timing_note_end(session, slot, report, cox__engine_now(session));
+    cox__timing_note_end(device, slot, report, cox__engine_now(session->runtime));
     report->noticed_ns = report->end_ns;
-    cox__timing_plan_polls(session, slot->queue, report->end_ns);
+    cox__timing_plan_polls(device, slot->queue, report->end_ns);
 
     cox__frame_end_band(frame, slot->job.band, status);
-    cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
-                                                 .frame = frame,
-                                                 .band = slot->job.band,
-                                                 .status = status});
+    cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
+                                                          .frame = frame,
+                                                          .band = slot->job.band,
+                                                          .status = status});
 }
 
 bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, bool posted)
@@ -286,9 +290,9 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
     cox__transition_slot(slot, COX__SLOT_FREE);
     if (live) {
         if (!posted && !slot->posted_early) /* the driver's posts are late */
-            session->devices[queue->device].polled = true;
+            session->devices.list[queue->device].polled = true;
         if (state == COX__JOB_DONE)
-            cox__device_worked(session);
+            cox__device_worked(&session->recovery);
     }
 
     /* A band on a lost device may have read rows that were never copied there, because the band
@@ -313,17 +317,17 @@ bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_sl
     if (now_ns < slot->deadline_ns)
         return false;
     if (slot->state == COX__SLOT_ORPHANED) { /* reaper.c abandons it */
-        session->attention = true;
+        session->recovery.attention = true;
         return false;
     }
     if (!cox__timing_is_overdue(session, slot, now_ns))
         return false;
 
-    session->attention = true;
+    session->recovery.attention = true;
 
     const struct cox__job *job = &slot->job;
     cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not end rows %u..%u of frame %llu",
-             session->devices[slot->queue->device].info.name, job->first_row,
+             session->devices.list[slot->queue->device].info.name, job->first_row,
              job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
     cox__device_fail(session, slot->queue->device, COX_E_TIMEOUT);
 

@@ -1,14 +1,14 @@
 /* The engine's data: runtime, session, frames, bands, devices and their queues, with the states
- * that each goes through.
+ * that each goes through. The parts of a session are in session_parts.h.
  *
  * Ownership. An application's thread takes a frame slot (under `lock`) and owns it until it
  * pushes the slot's request. From then on the engine owns the slot, until the slot is put back
  * (under `lock`).
- * Only the thread that holds the engine lock (engine/failure/watchdog.h) touches the fields below
+ * Only the thread that holds the engine lock (engine/failure/watchdog.h) touches what is marked
  * "engine only". It is the scheduler thread, a thread inside cox_session_run, or the watchdog's
  * thread after it has revoked the lock.
  *
- * A session's `lock` guards the fields above that line, and the fields of a device that
+ * A session's `lock` guards what is marked "guarded by `lock`", and the fields of a device that
  * cox_session_info reads. It is a leaf: no callback and no backend call runs under it.
  *
  * Each state is an enum. One function changes it and knows the legal changes (transitions.c). A
@@ -24,7 +24,7 @@
 #include "engine/failure/watchdog.h"
 #include "host/worker.h"
 #include "pipeline.h"
-#include "row_set.h"
+#include "session_parts.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -77,21 +77,6 @@ struct cox__band {
 
 struct cox__frame;
 
-enum cox__request_kind {
-    COX__REQUEST_FRAME,
-    COX__REQUEST_JOIN,
-    COX__REQUEST_WARM,
-    COX__REQUEST_DETACH
-};
-
-/* A request from an application's thread to the scheduler thread. */
-struct cox__request {
-    struct cox__mpsc_node node;
-    enum cox__request_kind kind;
-    struct cox_session *session;
-    struct cox__frame *frame; /* COX__REQUEST_FRAME */
-};
-
 /* The purpose of a frame slot's bands. */
 enum cox__frame_kind { COX__FRAME_OF_APPLICATION, COX__FRAME_WARMUP, COX__FRAME_SHADOW };
 
@@ -125,10 +110,29 @@ struct cox__vote {
 
 struct cox__relocation;
 
+/* Which rows of a frame are where. Engine only; residency.c edits it. */
+struct cox__held {
+    bool keeps; /* devices keep rows of the frame from pass to pass */
+    uint32_t device_count;
+    uint32_t count;
+    struct cox__row_set *rows; /* by binding and place; NULL = the session keeps no rows */
+};
+
+/* Rows of the pass under way that the policy assigns while the pass runs. Engine only; policy.c
+ * edits it. frame.c notes which devices are served. The files that end a pass early (recover.c,
+ * residency.c) empty it. */
+struct cox__frame_pool {
+    uint32_t first_row; /* the first row that is still in the pool */
+    uint32_t left;      /* rows that are still in the pool */
+    uint32_t declined;  /* a bit for each device that takes no more rows of the pool */
+    uint32_t served;    /* a bit for each device that got a band */
+};
+
 /* A frame slot: one frame from cox_session_submit to its callback. */
 struct cox__frame {
     struct cox__request request;
     struct cox__frame *next_free;
+    const struct cox__pipeline *pipeline; /* the session's */
 
     uint64_t index;
     uint64_t submit_ns;
@@ -150,10 +154,7 @@ struct cox__frame {
     bool awaited; /* a thread in cox_session_run waits for it: the application has no callback */
 
     uint32_t set; /* number of the frame slot: devices have separate memory for each */
-    bool keeps;   /* devices keep rows of the frame from pass to pass */
-    /* which rows are where, per binding and place; NULL = the session keeps no rows */
-    struct cox__row_set *held;
-    uint32_t held_count;
+    struct cox__held held;
 
     enum cox__frame_kind kind;
     bool started;
@@ -172,11 +173,8 @@ struct cox__frame {
     bool again;
     struct cox_pass_report passes[COX_PASSES_MAX]; /* up to the one under way */
 
-    uint32_t pool_first_row; /* the first row that is still in the pool */
-    uint32_t pool_left;      /* rows that are still in the pool */
-    uint32_t declined;       /* a bit for each device that takes no more rows of the pool */
-    uint32_t served;         /* a bit for each device that got a band */
-    struct cox_band shadow;  /* the shadow run that the split asks for; rows 0 = none, or begun */
+    struct cox__frame_pool pool;
+    struct cox_band shadow; /* the shadow run that the split asks for; rows 0 = none, or begun */
 
     /* bands that are PLANNED, QUEUED or RUNNING, by device, without fetches */
     uint32_t at_work[COX_DEVICES_MAX];
@@ -326,231 +324,91 @@ struct cox__device {
     uint64_t return_ns;     /* when it last came back */
 };
 
-/* ---- events ---- */
-
-/* Events from a lower level to the step, in the order in which the step handles them. */
-enum cox__event_kind {
-    COX__EVENT_DEVICE_FAILED,   /* device, status */
-    COX__EVENT_BAND_FAILED,     /* frame, band, status */
-    COX__EVENT_BAND_DONE,       /* frame, band */
-    COX__EVENT_PROBATION_RESULT /* device, status */
-};
-
-struct cox__event {
-    enum cox__event_kind kind;
-    uint32_t device;
-    struct cox__frame *frame;
-    uint32_t band;
-    cox_status status;
-};
-
-/* The step handles all events before it reuses a slot or delivers a frame. So there is at most one
- * for each slot of the devices' queues and of one lost queue, and two for each device. */
-enum { COX__EVENTS_MAX = (COX_DEVICES_MAX + 1) * COX_IN_FLIGHT_MAX + 2 * COX_DEVICES_MAX };
-
-/* ---- the session's features ---- */
-
-/*   WAITING <--> BORROWED ------> FINISHED
- *      |             v              ^ | (cox_session_warm asks before the first frame)
- *      |      BORROWED_ASKED -------' |
- *      v             v                |
- *    ASKED <---------'----------------'
- *      '--> OWN --> FINISHED
- *
- * Back from BORROWED and BORROWED_ASKED: the first frame is cancelled. */
-enum cox__warmup_state {
-    COX__WARMUP_WAITING,  /* for the first frame */
-    COX__WARMUP_BORROWED, /* runs on the buffers of the first frame */
-    /* The same, and cox_session_warm has asked in the meantime: `given` is not needed yet. */
-    COX__WARMUP_BORROWED_ASKED,
-    /* cox_session_warm asked: the runs begin or go on with `given`, without waiting for a frame. */
-    COX__WARMUP_ASKED,
-    COX__WARMUP_OWN,     /* runs on `given` */
-    COX__WARMUP_FINISHED /* or the session does no warm-up */
-};
-
-/* Warm-up runs: for each device a first run that compiles, then timed ones if there are several
- * devices. */
-struct cox__warmup {
-    enum cox__warmup_state state;
-    struct cox__request request;                   /* from cox_session_warm, */
-    struct cox__mem *given[COX_BUFFERS_MAX];       /* with memory for the runs */
-    unsigned char params[COX_CONSTANTS_BYTES_MAX]; /* and parameters */
-    uint32_t device;
-    uint32_t pass;
-    uint32_t run;
-    uint64_t spent_ns;  /* in timed runs of this pass on this device */
-    uint64_t submit_ns; /* how long submitting the run under way took */
-    struct cox__frame *frame;
-    bool owns_mem[COX_BUFFERS_MAX]; /* the memory of this binding is not borrowed */
-};
-
-/* The state that threads in cox_session_warm wait for.
- *
- *   with the first frame:   COLD --------------------------------> WARM, WARM_IN_VAIN
- *   with cox_session_warm:  COLD, NOTHING_TO_WARM <--> WARMING --> WARM, WARM_IN_VAIN
- *
- * Back from WARMING: there is no memory for the runs. WARM and WARM_IN_VAIN may change into each
- * other: if the first frame comes before cox_session_warm's request, the end is noted twice. */
-enum cox__session_warmth {
-    COX__SESSION_COLD,
-    /* There is one device, or the application disabled the warm-up with the first frame. */
-    COX__SESSION_NOTHING_TO_WARM,
-    COX__SESSION_WARMING, /* cox_session_warm asks, or asked and left because no device is active */
-    COX__SESSION_WARM,
-    COX__SESSION_WARM_IN_VAIN /* no device was left */
-};
-
-/*   NONE -> ALLOCATING -> READY -> TAINTED -> ALLOCATING
- *                 '--> UNAVAILABLE <--'         (too often) */
-enum cox__spare_state {
-    COX__SPARE_NONE,
-    COX__SPARE_ALLOCATING, /* by the worker thread, which then owns `mems` */
-    COX__SPARE_READY,
-    COX__SPARE_TAINTED, /* a lost device may still write to them */
-    COX__SPARE_UNAVAILABLE
-};
-
-/* A second set of frame buffers for checks and shadow runs, allocated at the first use. It serves
- * one frame or one shadow run at a time. spare.c is the only editor of `users`. */
-struct cox__spare {
-    _Atomic enum cox__spare_state state;
-    struct cox__mem *mems[COX_BUFFERS_MAX];
-    const struct cox__frame *owner; /* while `users` is not 0: the frame slot that it serves */
-    uint64_t frame_index;           /* the number of the frame in that slot */
-    uint32_t users;                 /* bands that will run on it or have results in it */
-    bool whole;                     /* the WHOLE bindings are copied */
-    uint32_t made;                  /* how often it was allocated */
-    uint64_t wait_ns;               /* ALLOCATING: until when frames wait for it */
-};
-
-/* A band on the spare buffers that no frame waits for. */
-struct cox__shadow {
-    struct cox__frame *frame; /* NULL = none yet */
-    uint32_t device;
-    bool busy;      /* counted in `under_way` */
-    bool probation; /* of a rebuilt device; else the policy asked for a measurement */
-    bool compare;   /* its rows must have this digest */
-    unsigned char digest[32];
-};
-
-/* A session's data for store/device_profile.c. Set by create, read by destroy and
- * cox_session_info. */
-struct cox__profile {
-    bool save;      /* save what the session measures */
-    bool is_loaded; /* it began with the measurements of an earlier session */
-    uint32_t order[COX_DEVICES_MAX];
-    struct cox_device_profile loaded[COX_PASSES_MAX][COX_DEVICES_MAX];
-    unsigned char key[32];
-};
-
-struct cox__pass_group; /* split/together.h */
-
-/* How one pass divides its rows among devices. */
-struct cox__sharing {
-    struct cox_policy policy;
-    void *state; /* the policy's; NULL = the pass uses the split of another one, `lead` */
-
-    /* Successive passes that share a split: the first of them, and their number. `together` sums
-     * their measurements for the policy; only the first of several passes has it. */
-    uint32_t lead;
+/* The session's devices. Engine only, except for the fields of a device that the lock guards: the
+ * engine changes those under the lock and reads them without. The list is complete before another
+ * thread knows the session. The heads of device.c, making.c, timing.c and warmup.c say which fields
+ * they own. */
+struct cox__devices {
     uint32_t count;
-    struct cox__pass_group *together;
-
-    /* devices that do the pass while one of them is active, a bit for each */
-    uint32_t devices;
-    bool has_last_split;
-    struct cox_split last_split;
-    uint64_t refused_splits;
-    uint64_t refused_grants;
-    uint64_t last_end_ns; /* latest end of the pass */
-};
-
-/* Scratch rows that devices recently read from the host. The band that writes these rows copies
- * them out at once, so that no band waits for a fetch. There are two generations; a new one
- * replaces the older. Owned by residency.c. */
-struct cox__handed_over {
-    uint32_t newest; /* generation */
-    uint64_t frames; /* since it began */
-    struct cox__row_set rows[2][COX_BUFFERS_MAX];
+    bool any_blocks; /* some device runs kernels inside the enqueue call; edited by warmup.c */
+    struct cox__device list[COX_DEVICES_MAX];
 };
 
 /* ---- session and runtime ---- */
 
-/* Frames under way, and one that a callback has submitted. */
-enum { COX__ORDER_MAX = COX_IN_FLIGHT_MAX + 1 };
+/* One of the threads in cox_session_run may take the devices' posts: the inline poller. Atomic;
+ * engine.c edits it. */
+struct cox__inline_poller {
+    atomic_bool present;
+    _Atomic uint64_t due_ns; /* its next poll; UINT64_MAX = none */
+    sem_t wake;
+};
 
+/* What lost devices leave behind. Engine only; reaper.c edits the queues, memory.c the memory. */
+struct cox__lost {
+    struct cox__queue *gone;  /* queues that reaper.c will free */
+    struct cox__queue *stray; /* queues of sessions that were destroyed */
+    atomic_uint abandoned;    /* queues with ABANDONED slots; read without the lock */
+    struct cox__mem *kept;    /* unused memory that a lost device may still touch; see memory.c */
+};
+
+/* Unused memory that the worker thread will destroy. Guarded by its own lock, a leaf; memory.c
+ * edits it. */
+struct cox__release {
+    pthread_mutex_t lock;
+    pthread_cond_t given_back; /* frames do not use some buffers any more; from buffers.c */
+    struct cox__mem *list;
+    bool has_task;    /* a release task is under way */
+    bool in_released; /* it is inside an application's `released` function, */
+    pthread_t thread; /* on this thread */
+};
+
+/* What the application has not destroyed yet. Atomic; api/ counts. */
+struct cox__alive {
+    atomic_uint sessions;
+    atomic_uint buffers;
+};
+
+/* A session is a composition of parts: one struct for each feature. Give a function the part that
+ * it works on. */
 struct cox_session {
     struct cox_runtime *runtime;
+
+    /* constant once other threads know the session */
+    struct cox__settings settings;
     struct cox__pipeline pipeline;
-    struct cox__sharing sharing[COX_PASSES_MAX];
-    uint32_t min_band_rows;
-    uint32_t in_flight;
-    cox_report_fn *report;
-    void *report_user;
-    cox_meter_fn *meter;
-    void *meter_user;
-    double verify;
-    uint64_t deadline_ns;       /* of frames without their own; 0 = none */
-    uint64_t device_timeout_ns; /* 0 = by each device's own history */
-    bool polls_closely;         /* as the runtime, unless time does not matter */
-    size_t partial_bytes;       /* of all REDUCE bindings of a pass, at most */
-    uint32_t device_count;
-    struct cox__device devices[COX_DEVICES_MAX];
     struct cox__profile profile;
 
+    /* guarded by `lock` */
     pthread_mutex_t lock;
-    pthread_cond_t slot_free; /* for submitters */
     pthread_cond_t delivered; /* a callback has returned, or the session was detached */
-    struct cox__frame *frames;
-    struct cox__frame *free_frames;
-    uint64_t next_index;
-    /* Submitted frames whose callback has not returned, plus `ready` until it has returned, plus a
-     * shadow run that was not reported. */
-    uint32_t under_way;
-    uint64_t frames_done;
-    uint64_t frames_late; /* of them, by their deadlines */
-    uint64_t worst_late_ns;
-    uint64_t frames_dropped;
-    bool no_device; /* the session has waited for an active device for too long */
+    struct cox__frame_slots slots;
+    struct cox__counts counts;
+    struct cox__warmth warmth;
     bool detached;
-    uint32_t warmers; /* threads inside cox_session_warm */
-    enum cox__session_warmth warmth;
-    /* reserved for a frame that a callback submits; NULL = in use */
-    struct cox__frame *chain_frame;
-    _Atomic uint64_t cancel_before; /* frames with a lower index are cancelled */
+    /* The session has waited for an active device for too long. The engine changes it under the
+     * lock, and reads it without. */
+    bool no_device;
+
+    /* engine only, except for the fields of a device that `lock` guards */
+    struct cox__devices devices;
 
     /* engine only */
-    bool attached;
-    bool used;       /* a frame or cox_session_warm's request has arrived */
-    bool any_blocks; /* some device runs kernels inside the enqueue call */
-    bool closing;    /* no new work starts */
-    /* some device is not active, or there are lost queues: step.c looks after them */
-    bool attention;
-    bool verify_refused; /* the log has a line that a band cannot be checked */
-    uint32_t order_first;
-    uint32_t order_count;
-    struct cox__request join; /* of a session with `ready` */
-    cox__ready_fn *ready;     /* NULL = none, or it was called */
-    void *ready_user;
+    bool attached; /* to the runtime's list of active sessions */
     struct cox_session *next_active;
+    bool closing; /* no new work starts */
+    struct cox__order order;
+    struct cox__events events;
+    struct cox__sharing sharing[COX_PASSES_MAX];
+    struct cox__joining joining;
     struct cox__warmup warmup;
-    struct cox__frame *order[COX__ORDER_MAX]; /* ring of frames in submission order */
-    /* when the first frame that may still begin expires; UINT64_MAX = none */
-    uint64_t expiry_ns;
-    /* the meter's reading when the period of the oldest frame under way began */
-    double meter_joules;
+    struct cox__recovery recovery;
     struct cox__spare spare;
     struct cox__shadow shadow;
-    struct cox__handed_over handed_over;
-    bool keeps_nothing; /* a frame's kept rows were in too many pieces */
-    struct cox__queue *lost_queues;
-    /* when the last active device was lost; 0 = a band has ended well since */
-    uint64_t no_device_since_ns;
-    uint32_t told_writable; /* bindings with a warning in the log, a bit for each */
-    uint32_t event_count;
-    struct cox__event events[COX__EVENTS_MAX];
-    struct cox_band_report *sorted; /* for reports; room for all bands of a frame */
+    struct cox__residency residency;
+    struct cox__energy energy;
+    struct cox__reporting reporting;
+    struct cox__warned warned;
 };
 
 struct cox_runtime {
@@ -570,36 +428,23 @@ struct cox_runtime {
     _Atomic uint64_t next_step_ns;
     atomic_bool spins; /* the scheduler thread looks for requests without a pause */
 
-    /* The inline poller: one of the threads in cox_session_run may take the devices' posts. */
-    atomic_bool inline_poller;      /* there is one */
-    _Atomic uint64_t inline_due_ns; /* its next poll; UINT64_MAX = none */
-    sem_t inline_poller_wake;
+    struct cox__inline_poller inline_poller;
 
     /* engine only */
     /* jobs and requests that were taken from their queues but not handled yet */
     struct cox__mpsc_node *posts;
     struct cox__mpsc_node *arrivals;
-    bool closing;                 /* no thread takes a turn any more */
-    bool interrupted;             /* the lock was revoked: queues may not have been flushed */
-    struct cox_session *active;   /* sessions that have had a frame, linked by next_active */
-    struct cox__queue *gone;      /* lost queues that reaper.c will free */
-    struct cox__queue *stray;     /* lost queues of sessions that were destroyed */
-    atomic_uint abandoned_queues; /* lost queues with ABANDONED slots; read without the lock */
-    /* unused memory that a lost device may still touch; see memory.c */
-    struct cox__mem *kept;
+    bool closing;               /* no thread takes a turn any more */
+    bool interrupted;           /* the lock was revoked: queues may not have been flushed */
+    struct cox_session *active; /* sessions that have had a frame, linked by next_active */
+    struct cox__lost lost;
 
+    /* not guarded by the engine lock */
     _Atomic uint64_t frames_submitted; /* to all sessions */
-    atomic_uint session_count;         /* alive */
-    atomic_uint buffer_count;          /* alive, for the application */
-    bool left_session;                 /* a session was leaked because a driver call hung */
+    struct cox__alive alive;
+    bool left_session; /* a session was leaked because a driver call hung */
     pid_t pid;
-
-    pthread_mutex_t release_lock; /* a leaf; guards the fields below */
-    pthread_cond_t released;
-    struct cox__mem *releasing; /* the worker thread will destroy it */
-    bool release_task;          /* a release task is under way */
-    bool in_released;           /* it is inside an application's `released` function, */
-    pthread_t release_thread;   /* on this thread */
+    struct cox__release release;
 };
 
 /* Frames that share a buffer take turns, in order of arrival. A writer starts after all earlier
@@ -631,9 +476,9 @@ struct cox_buffer {
 
 /* ---- small readers ---- */
 
-static inline uint64_t cox__engine_now(const struct cox_session *session)
+static inline uint64_t cox__engine_now(const struct cox_runtime *runtime)
 {
-    return session->runtime->backend->ops->now_ns(session->runtime->backend);
+    return runtime->backend->ops->now_ns(runtime->backend);
 }
 
 /* How much later than its deadline a frame was delivered; 0 = in time, or no deadline. */
@@ -646,45 +491,37 @@ static inline uint64_t cox__frame_late_ns(const struct cox__frame *frame)
     return latency_ns - frame->deadline_ns;
 }
 
-/* The i-th frame under way, in submission order. */
-static inline struct cox__frame *cox__session_frame(const struct cox_session *session, uint32_t i)
-{
-    return session->order[(session->order_first + i) % COX__ORDER_MAX];
-}
-
-static inline bool cox__frame_is_cancelled(const struct cox_session *session,
+static inline bool cox__frame_is_cancelled(const struct cox__counts *counts,
                                            const struct cox__frame *frame)
 {
-    return frame->index < atomic_load(&session->cancel_before);
+    return frame->index < atomic_load(&counts->cancel_before);
 }
 
 /* Set the status of a frame that was cancelled after it began, unless it has failed. */
-static inline void cox__frame_note_cancel(const struct cox_session *session,
+static inline void cox__frame_note_cancel(const struct cox__counts *counts,
                                           struct cox__frame *frame)
 {
-    if (frame->status == COX_OK && cox__frame_is_cancelled(session, frame))
+    if (frame->status == COX_OK && cox__frame_is_cancelled(counts, frame))
         frame->status = COX_E_CANCELLED;
 }
 
 /* The frame's pass that is under way. */
-static inline const struct cox__pass *cox__frame_pass(const struct cox_session *session,
-                                                      const struct cox__frame *frame)
+static inline const struct cox__pass *cox__frame_pass(const struct cox__frame *frame)
 {
-    return &session->pipeline.passes[frame->pass];
+    return &frame->pipeline->passes[frame->pass];
 }
 
-static inline bool cox__frame_is_in_last_pass(const struct cox_session *session,
-                                              const struct cox__frame *frame)
+static inline bool cox__frame_is_in_last_pass(const struct cox__frame *frame)
 {
-    return frame->pass + 1 == session->pipeline.pass_count;
+    return frame->pass + 1 == frame->pipeline->pass_count;
 }
 
 /* A whole frame on this device alone; 0 = not measured. */
-static inline uint64_t cox__device_alone_ns(const struct cox_session *session, uint32_t device)
+static inline uint64_t cox__device_alone_ns(const struct cox__device *device, uint32_t pass_count)
 {
     uint64_t sum = 0;
-    for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
-        const uint64_t single_device_ns = session->devices[device].passes[p].single_device_ns;
+    for (uint32_t p = 0; p < pass_count; p++) {
+        const uint64_t single_device_ns = device->passes[p].single_device_ns;
         if (!single_device_ns)
             return 0;
         sum += single_device_ns;
@@ -713,12 +550,12 @@ struct cox__queue_walk {
 
 static inline bool cox__queue_next(const struct cox_session *session, struct cox__queue_walk *walk)
 {
-    while (walk->at < session->device_count)
-        if ((walk->queue = session->devices[walk->at++].queue))
+    while (walk->at < session->devices.count)
+        if ((walk->queue = session->devices.list[walk->at++].queue))
             return true;
 
-    const bool first_lost = walk->at++ == session->device_count;
-    walk->queue = first_lost ? session->lost_queues : walk->queue->next;
+    const bool first_lost = walk->at++ == session->devices.count;
+    walk->queue = first_lost ? session->recovery.lost_queues : walk->queue->next;
 
     return walk->queue != NULL;
 }

@@ -13,6 +13,7 @@
 #include "event.h"
 #include "frame.h"
 #include "making.h"
+#include "order.h"
 #include "passes.h"
 #include "engine/failure/probation.h"
 #include "queue.h"
@@ -31,7 +32,8 @@
 
 static void on_probation_result(struct cox_session *session, uint32_t device, cox_status status)
 {
-    if (session->devices[device].state != COX_DEVICE_PROBATION) /* it was lost in the meantime */
+    if (session->devices.list[device].state !=
+        COX_DEVICE_PROBATION) /* it was lost in the meantime */
         return;
     if (status) {
         cox__device_fail(session, device, status);
@@ -47,20 +49,20 @@ static void on_band_done(struct cox_session *session, struct cox__frame *frame, 
     if (frame->bands[band].kind == COX__BAND_CHECK)
         cox__verify_done(session, frame, band);
     else if (frame->bands[band].kind != COX__BAND_FETCH)
-        cox__policy_observe(session, frame, band);
+        cox__policy_observe(session->sharing, frame, band);
 }
 
 static void on_band_failed(struct cox_session *session, struct cox__frame *frame, uint32_t band)
 {
     if (frame->bands[band].kind != COX__BAND_FETCH)
-        cox__policy_observe(session, frame, band);
+        cox__policy_observe(session->sharing, frame, band);
     cox__recover_band(session, frame, band, true);
 }
 
 static void on_device_failed(struct cox_session *session, uint32_t device, cox_status status)
 {
     cox__reaper_take(session, device, status);
-    cox__residency_forget(session, device);
+    cox__residency_forget(&session->order, device);
     cox__recover_planned(session);
     if (status == COX_E_MISMATCH)
         cox__recover_convicted(session, device);
@@ -90,7 +92,7 @@ bool cox__step_drain(struct cox_session *session)
     struct cox__event event;
     bool any = false;
 
-    for (; cox__event_take(session, &event); any = true)
+    for (; cox__event_take(&session->events, &event); any = true)
         handle(session, &event);
 
     return any;
@@ -102,7 +104,7 @@ bool cox__step_drain(struct cox_session *session)
  * frame, because the pool would have to wait for it. */
 static uint32_t reserved_by(const struct cox_session *session, const struct cox__frame *frame)
 {
-    if (!frame->pool_left)
+    if (!frame->pool.left)
         return 0;
 
     return cox__policy_reserves(session, frame);
@@ -110,13 +112,14 @@ static uint32_t reserved_by(const struct cox_session *session, const struct cox_
 
 static void start_frame(struct cox_session *session, struct cox__frame *frame, bool alone)
 {
-    cox__frame_start(session, frame, COX__FRAME_OF_APPLICATION);
+    cox__frame_start(session->runtime, frame, COX__FRAME_OF_APPLICATION);
     if (alone)
-        cox__policy_begin_period(session);
+        cox__policy_begin_period(&session->energy);
 
-    frame->status = cox__buffers_status(session, frame);
+    frame->status = cox__buffers_status(frame);
     if (session->no_device)
-        frame->status = cox__device_any_joined(session) ? COX_E_DEVICE_LOST : COX_E_NO_DEVICE;
+        frame->status = cox__device_any_joined(&session->devices) ? COX_E_DEVICE_LOST
+                                                                  : COX_E_NO_DEVICE;
 
     cox__residency_start(session, frame);
     if (frame->status == COX_OK)
@@ -129,11 +132,11 @@ static bool has_expired(struct cox_session *session, const struct cox__frame *fr
 {
     if (frame->expiry_ns == UINT64_MAX)
         return false;
-    if (cox__engine_now(session) >= frame->expiry_ns)
+    if (cox__engine_now(session->runtime) >= frame->expiry_ns)
         return true;
 
-    if (frame->expiry_ns < session->expiry_ns)
-        session->expiry_ns = frame->expiry_ns;
+    if (frame->expiry_ns < session->order.expiry_ns)
+        session->order.expiry_ns = frame->expiry_ns;
 
     return false;
 }
@@ -141,14 +144,13 @@ static bool has_expired(struct cox_session *session, const struct cox__frame *fr
 /* Whether bands of the frame may be submitted now. */
 static bool may_submit(struct cox_session *session, struct cox__frame *frame)
 {
-    cox__frame_note_cancel(session, frame);
-    if (frame->status == COX_OK && cox__frame_has_more(session, frame) &&
-        has_expired(session, frame))
+    cox__frame_note_cancel(&session->counts, frame);
+    if (frame->status == COX_OK && cox__frame_has_more(frame) && has_expired(session, frame))
         frame->status = COX_E_LATE;
 
     const bool held = cox__relocate_holds(session, frame);
-    if (frame->status && (frame->unfinished || frame->pool_left))
-        cox__recover_drop(session, frame);
+    if (frame->status && (frame->unfinished || frame->pool.left))
+        cox__recover_drop(&session->spare, frame);
 
     return !held;
 }
@@ -158,14 +160,14 @@ static bool dispatch_blocking(struct cox_session *session)
 {
     uint32_t reserved = 0;
 
-    for (uint32_t i = 0; i < session->order_count; i++) {
-        struct cox__frame *frame = cox__session_frame(session, i);
+    for (uint32_t i = 0; i < session->order.count; i++) {
+        struct cox__frame *frame = cox__order_at(&session->order, i);
         if (!frame->started)
             break;
         if (!may_submit(session, frame))
             continue;
 
-        const bool offered = frame->pool_left && cox__policy_offer(session, frame, reserved, true);
+        const bool offered = frame->pool.left && cox__policy_offer(session, frame, reserved, true);
         if (cox__queue_submit_blocking(session, frame, reserved) || offered)
             return true;
 
@@ -182,13 +184,13 @@ static bool begin_shadows(struct cox_session *session)
     uint32_t reserved = 0;
     bool any = false;
 
-    for (uint32_t i = 0; i < session->order_count; i++) {
-        struct cox__frame *frame = cox__session_frame(session, i);
+    for (uint32_t i = 0; i < session->order.count; i++) {
+        struct cox__frame *frame = cox__order_at(&session->order, i);
         if (!frame->started)
             break;
 
-        if (frame->shadow.rows && cox__residency_is_on_host(session, frame, frame->shadow.first_row,
-                                                            frame->shadow.rows)) {
+        if (frame->shadow.rows &&
+            cox__residency_is_on_host(frame, frame->shadow.first_row, frame->shadow.rows)) {
             cox__probation_shadow_begin(session, frame, reserved);
             any = true;
         }
@@ -202,27 +204,27 @@ static bool begin_shadows(struct cox_session *session)
 /* Start a frame. False: it must wait for its buffers, for the warm-up or for a device. */
 static bool try_start(struct cox_session *session, uint32_t index, bool *progress)
 {
-    struct cox__frame *frame = cox__session_frame(session, index);
-    if (!cox__buffers_take(session, frame))
+    struct cox__frame *frame = cox__order_at(&session->order, index);
+    if (!cox__buffers_take(frame))
         return false;
 
-    const bool cancelled = cox__frame_is_cancelled(session, frame);
+    const bool cancelled = cox__frame_is_cancelled(&session->counts, frame);
     if (cancelled || has_expired(session, frame)) {
         if (!cox__warmup_pause(session))
             return false;
 
-        cox__frame_start(session, frame, COX__FRAME_OF_APPLICATION);
+        cox__frame_start(session->runtime, frame, COX__FRAME_OF_APPLICATION);
         frame->status = cancelled ? COX_E_CANCELLED : COX_E_LATE;
         *progress = true;
         return true;
     }
 
     if (session->warmup.state != COX__WARMUP_FINISHED) {
-        if (!cox__device_any_joining(session))
+        if (!cox__device_any_joining(&session->devices))
             *progress |= cox__warmup_step(session, frame);
         return false;
     }
-    if (!session->no_device && !cox__device_any_active(session))
+    if (!session->no_device && !cox__device_any_active(&session->devices))
         return false;
 
     start_frame(session, frame, index == 0);
@@ -234,7 +236,8 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
 /* Advance a warm-up that cox_session_warm asked for, if no frame waits for it. */
 static bool warm_up(struct cox_session *session)
 {
-    if (!cox__warmup_is_asked(session) || session->order_count || cox__device_any_joining(session))
+    if (!cox__warmup_is_asked(&session->warmup) || session->order.count ||
+        cox__device_any_joining(&session->devices))
         return false;
 
     return cox__warmup_step(session, NULL);
@@ -250,17 +253,17 @@ static bool dispatch(struct cox_session *session)
     bool progress = false, shadows = false;
     uint32_t reserved = 0;
 
-    session->expiry_ns = UINT64_MAX;
+    session->order.expiry_ns = UINT64_MAX;
 
-    for (uint32_t i = 0; i < session->order_count; i++) {
-        struct cox__frame *frame = cox__session_frame(session, i);
+    for (uint32_t i = 0; i < session->order.count; i++) {
+        struct cox__frame *frame = cox__order_at(&session->order, i);
         if (!frame->started && !try_start(session, i, &progress))
             break;
         if (!may_submit(session, frame))
             continue;
 
         progress |= cox__passes_advance(session, frame);
-        if (frame->pool_left)
+        if (frame->pool.left)
             progress |= cox__policy_offer(session, frame, reserved, false);
         progress |= cox__residency_plan(session, frame);
         if (frame->unfinished)
@@ -278,7 +281,7 @@ static bool dispatch(struct cox_session *session)
         progress |= begin_shadows(session);
     progress |= cox__step_drain(session);
 
-    if (session->any_blocks && dispatch_blocking(session)) {
+    if (session->devices.any_blocks && dispatch_blocking(session)) {
         cox__step_drain(session);
         return true;
     }
@@ -309,7 +312,7 @@ static bool handle_posts(struct cox_runtime *runtime)
         }
 
         slot->posted_early = true;
-        cox__timing_plan_next_poll(session, slot, cox__engine_now(session));
+        cox__timing_plan_next_poll(session, slot, cox__engine_now(session->runtime));
     }
 
     return any;
@@ -342,7 +345,7 @@ static void detach(struct cox_runtime *runtime, struct cox_session *session)
 
     if (*link)
         *link = session->next_active;
-    cox__reaper_leave(session);
+    cox__reaper_leave(runtime, &session->recovery);
 
     pthread_mutex_lock(&session->lock);
     session->detached = true;
@@ -360,16 +363,15 @@ static void handle_request(struct cox_runtime *runtime, const struct cox__reques
         return;
     case COX__REQUEST_WARM:
         cox__warmup_request(session);
-        session->used = true;
+        session->warmup.used = true;
         break;
     case COX__REQUEST_JOIN:
-        session->attention = true;
+        session->recovery.attention = true;
         break;
     case COX__REQUEST_FRAME:
-        session->used = true;
-        session->order[(session->order_first + session->order_count++) % COX__ORDER_MAX] =
-            request->frame;
-        cox__buffers_queue(session, request->frame);
+        session->warmup.used = true;
+        cox__order_push(&session->order, request->frame);
+        cox__buffers_queue(request->frame);
         break;
     }
 
@@ -414,7 +416,7 @@ static bool is_live(const struct cox__queue *queue)
  * thread itself may have been late. */
 static bool poll_slot(struct cox_session *session, struct cox__queue_slot *slot)
 {
-    const uint64_t now = cox__engine_now(session);
+    const uint64_t now = cox__engine_now(session->runtime);
     if (!cox__slot_can_be_polled(slot) || cox__timing_due_ns(slot) > now)
         return false;
     if (cox__queue_poll(session, slot, false))
@@ -443,8 +445,8 @@ static bool poll_session(struct cox_session *session, bool lost)
 /* Lower *next_ns to the time when a slot of the session is due or a frame expires. */
 static void plan_next(const struct cox_session *session, bool lost, uint64_t *next_ns)
 {
-    if (session->expiry_ns < *next_ns)
-        *next_ns = session->expiry_ns;
+    if (session->order.expiry_ns < *next_ns)
+        *next_ns = session->order.expiry_ns;
 
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
         for (uint32_t i = 0; i < walk.queue->slot_count && (lost || is_live(walk.queue)); i++) {
@@ -458,13 +460,14 @@ static void plan_next(const struct cox_session *session, bool lost, uint64_t *ne
 
 static bool needs_attention(const struct cox_session *session)
 {
-    bool out = session->lost_queues || atomic_load(&session->spare.state) == COX__SPARE_ALLOCATING;
-    for (uint32_t i = 0; i < session->order_count; i++)
-        out = out || cox__session_frame(session, i)->relocation;
+    bool out = session->recovery.lost_queues ||
+               atomic_load(&session->spare.state) == COX__SPARE_ALLOCATING;
+    for (uint32_t i = 0; i < session->order.count; i++)
+        out = out || cox__order_at(&session->order, i)->relocation;
 
-    for (uint32_t d = 0; d < session->device_count; d++)
-        out = out || (!cox__device_is_active(&session->devices[d]) &&
-                      session->devices[d].state != COX_DEVICE_ABSENT);
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        out = out || (!cox__device_is_active(&session->devices.list[d]) &&
+                      session->devices.list[d].state != COX_DEVICE_ABSENT);
 
     return out;
 }
@@ -475,7 +478,7 @@ static bool poll_expired(struct cox_session *session, uint64_t now_ns)
 {
     bool progress = false;
 
-    for (struct cox__queue *queue = session->lost_queues; queue; queue = queue->next)
+    for (struct cox__queue *queue = session->recovery.lost_queues; queue; queue = queue->next)
         for (uint32_t i = 0; i < queue->slot_count; i++) {
             struct cox__queue_slot *slot = &queue->slots[i];
             if (cox__slot_can_be_polled(slot) && now_ns >= slot->deadline_ns &&
@@ -505,26 +508,26 @@ static bool free_gone(struct cox_runtime *runtime, struct cox__queue **list)
  * when something is due. */
 static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
 {
-    const uint64_t now = cox__engine_now(session);
+    const uint64_t now = cox__engine_now(session->runtime);
 
     cox__queue_flush(session);
 
     bool progress = poll_expired(session, now);
     progress |= cox__reaper_step(session, now, next_ns);
-    progress |= free_gone(session->runtime, &session->lost_queues);
+    progress |= free_gone(session->runtime, &session->recovery.lost_queues);
     progress |= cox__making_step(session, now, next_ns);
-    progress |= cox__probation_skip(session, cox__warmup_is_asked(session));
+    progress |= cox__probation_skip(session, cox__warmup_is_asked(&session->warmup));
     progress |= cox__recover_no_device(session, now, next_ns);
     progress |= cox__step_drain(session);
     progress |= cox__deliver_ready(session);
-    cox__relocate_due(session, next_ns);
+    cox__relocate_due(&session->order, next_ns);
 
     const struct cox__spare *spare = &session->spare;
     if (atomic_load(&spare->state) == COX__SPARE_ALLOCATING && now < spare->wait_ns &&
         spare->wait_ns < *next_ns)
         *next_ns = spare->wait_ns;
 
-    session->attention = needs_attention(session);
+    session->recovery.attention = needs_attention(session);
 
     return progress;
 }
@@ -537,8 +540,8 @@ static bool is_idle(const struct cox_runtime *runtime)
     bool idle = true;
     for (const struct cox_session *session = runtime->active; session;
          session = session->next_active)
-        idle = idle && !session->order_count && !session->shadow.busy && !session->closing &&
-               !cox__warmup_is_asked(session);
+        idle = idle && !session->order.count && !session->shadow.busy && !session->closing &&
+               !cox__warmup_is_asked(&session->warmup);
 
     return idle;
 }
@@ -563,10 +566,10 @@ static bool turn(struct cox_runtime *runtime, uint64_t *next_ns)
 
     progress |= take_requests(runtime);
     cox__reaper_step_stray(runtime, next_ns);
-    progress |= free_gone(runtime, &runtime->stray);
+    progress |= free_gone(runtime, &runtime->lost.stray);
 
     for (struct cox_session *session = runtime->active; session; session = session->next_active) {
-        if (session->attention)
+        if (session->recovery.attention)
             progress |= look_after_devices(session, next_ns);
         progress |= warm_up(session);
         progress |= dispatch(session);
@@ -627,7 +630,7 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
             continue;
         }
 
-        const bool attention = session->attention;
+        const bool attention = session->recovery.attention;
         bool again; /* a device may refuse a band, and another one gets it */
 
         do {
@@ -640,7 +643,7 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
 
             /* While one device computed in the enqueue call, others may have ended, perhaps with
              * bands of other sessions. */
-            if (session->any_blocks && take_posts(runtime))
+            if (session->devices.any_blocks && take_posts(runtime))
                 again = more = true;
 
             /* Only the scheduler thread polls lost queues. */
@@ -649,7 +652,8 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
             any |= again;
         } while (again);
 
-        more |= (session->attention && (any || !attention)) || cox__deliver_is_due(session);
+        more |= (session->recovery.attention && (any || !attention)) ||
+                cox__deliver_is_due(session);
         plan_next(session, false, next_ns);
     }
 

@@ -69,15 +69,15 @@ static double predict(const struct cox__timing *timing, double rows)
 }
 
 /* Expected time of a band of `rows` rows of a pass on a device; 0 = unknown. */
-static double expected_ns(const struct cox_session *session, uint32_t device, uint32_t pass,
-                          uint32_t rows)
+static double expected_ns(const struct cox__pipeline *pipeline, const struct cox__device *device,
+                          uint32_t pass, uint32_t rows)
 {
-    const struct cox__device_pass *of = &session->devices[device].passes[pass];
+    const struct cox__device_pass *of = &device->passes[pass];
     const double expected = predict(&of->timing, rows);
     if (expected > 0)
         return expected;
 
-    return (double)of->single_device_ns * rows / session->pipeline.passes[pass].rows;
+    return (double)of->single_device_ns * rows / pipeline->passes[pass].rows;
 }
 
 static void learn(struct cox__timing *timing, double rows, double ns)
@@ -122,10 +122,9 @@ void cox__timing_learn(struct cox__device *device, uint32_t pass,
 
 /* A band begins when it is enqueued or when the band before it in its queue ends, whichever is
  * later. */
-void cox__timing_note_end(struct cox_session *session, const struct cox__queue_slot *slot,
+void cox__timing_note_end(struct cox__device *device, const struct cox__queue_slot *slot,
                           struct cox_band_report *report, uint64_t end_ns)
 {
-    struct cox__device *device = &session->devices[slot->queue->device];
     const uint64_t start = cox__max_u64(slot->submit_ns, device->last_end_ns);
     if (end_ns <= start)
         end_ns = start + 1;
@@ -162,20 +161,17 @@ static uint64_t first_poll_ns(const struct cox__device *device, const struct cox
     return begin_ns + COX__POLL_FIRST_NS;
 }
 
-void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *slot)
+void cox__timing_plan_poll(const struct cox__device *device, struct cox__queue_slot *slot)
 {
-    const struct cox__device *device = &session->devices[slot->queue->device];
-
     if (device->polled && !is_behind(slot))
         slot->poll_ns = first_poll_ns(device, slot, slot->submit_ns);
     else
-        slot->poll_ns = cox__engine_now(session) + COX__POLL_FIRST_NS;
+        slot->poll_ns = cox__engine_now(slot->queue->runtime) + COX__POLL_FIRST_NS;
 }
 
-void cox__timing_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns)
+void cox__timing_plan_polls(const struct cox__device *device, struct cox__queue *queue,
+                            uint64_t end_ns)
 {
-    const struct cox__device *device = &session->devices[queue->device];
-
     for (uint32_t i = 0; i < queue->slot_count && device->polled; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (slot->state != COX__SLOT_FREE && !is_behind(slot))
@@ -187,12 +183,12 @@ void cox__timing_plan_next_poll(const struct cox_session *session, struct cox__q
                                 uint64_t now_ns)
 {
     const uint64_t elapsed_ns = now_ns - slot->submit_ns;
-    const bool may_end = session->devices[slot->queue->device].polled || slot->posted_early;
+    const bool may_end = session->devices.list[slot->queue->device].polled || slot->posted_early;
     uint64_t pause_ns;
 
     if (!may_end)
         pause_ns = cox__max_u64(elapsed_ns / 2, COX__POLL_FIRST_NS);
-    else if (session->polls_closely)
+    else if (session->settings.polls_closely)
         pause_ns = elapsed_ns > COX__POLL_FIRST_NS ? elapsed_ns / POLL_SHARE_CLOSE : 0;
     else
         pause_ns = cox__max_u64(elapsed_ns / POLL_SHARE, POLL_LEAST_NS);
@@ -211,15 +207,15 @@ uint64_t cox__timing_due_ns(const struct cox__queue_slot *slot)
 
 /* ---- deadlines ---- */
 
-uint64_t cox__timing_session_timeout_ns(const struct cox_session *session)
+uint64_t cox__timing_session_timeout_ns(const struct cox__settings *settings)
 {
-    return session->device_timeout_ns ? session->device_timeout_ns : DEFAULT_TIMEOUT_NS;
+    return settings->device_timeout_ns ? settings->device_timeout_ns : DEFAULT_TIMEOUT_NS;
 }
 
 /* Time limit for a band that should take `expected` ns, after which the device is lost. `ended`:
  * how many bands of that pass the device has done. */
-static uint64_t time_limit_ns(const struct cox_session *session, const struct cox__device *device,
-                              uint32_t ended, double expected)
+static uint64_t time_limit_ns(const struct cox__settings *settings,
+                              const struct cox__device *device, uint32_t ended, double expected)
 {
     const bool fresh = ended < FRESH_BANDS;
     double limit = TIMEOUT_TIMES * (double)device->longest_ns;
@@ -229,15 +225,15 @@ static uint64_t time_limit_ns(const struct cox_session *session, const struct co
     else if (limit > TIMEOUT_MAX_NS)
         limit = TIMEOUT_MAX_NS;
 
-    if (session->device_timeout_ns)
-        limit = (double)session->device_timeout_ns;
+    if (settings->device_timeout_ns)
+        limit = (double)settings->device_timeout_ns;
     if (limit < TIMEOUT_TIMES * expected)
         limit = TIMEOUT_TIMES * expected;
     limit += expected + (fresh ? FRESH_NS : 0);
 
     /* A session's first band on a device may include compilation, even if a device profile was
      * loaded. */
-    const bool compiles = fresh && !device->lost && (!ended || !session->device_timeout_ns);
+    const bool compiles = fresh && !device->lost && (!ended || !settings->device_timeout_ns);
     if (compiles || expected <= 0)
         limit += COMPILE_NS;
 
@@ -250,13 +246,14 @@ static uint64_t time_limit_ns(const struct cox_session *session, const struct co
 uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t device)
 {
     /* A device that computes inside the enqueue call may do all bands of its queue in one call. */
-    const struct cox__device *of = &session->devices[device];
+    const struct cox__device *of = &session->devices.list[device];
     double longest = 0;
     bool unknown = false;
     uint32_t ended = UINT32_MAX;
 
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
-        const double expected = expected_ns(session, device, p, session->pipeline.passes[p].rows);
+        const double expected = expected_ns(&session->pipeline, of, p,
+                                            session->pipeline.passes[p].rows);
         if (expected > longest)
             longest = expected;
         unknown |= expected <= 0;
@@ -264,36 +261,34 @@ uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t d
     }
 
     if (unknown)
-        return time_limit_ns(session, of, ended, 0);
+        return time_limit_ns(&session->settings, of, ended, 0);
 
-    return time_limit_ns(session, of, ended, longest * of->slot_count);
+    return time_limit_ns(&session->settings, of, ended, longest * of->slot_count);
 }
 
 /* How long the process could not run so far; 0 on a virtual clock, which stands still then. */
-static uint64_t run_queue_delay_ns(const struct cox_session *session)
+static uint64_t run_queue_delay_ns(const struct cox_runtime *runtime)
 {
-    const struct cox_runtime *runtime = session->runtime;
     if (runtime->backend->ops->advance)
         return 0;
 
     return cox__watchdog_starved_ns(runtime->watchdog);
 }
 
-static void set_deadline(const struct cox_session *session, struct cox__queue_slot *slot,
-                         uint64_t begin_ns, uint64_t expected_ns)
+static void set_deadline(struct cox__queue_slot *slot, uint64_t begin_ns, uint64_t expected_ns)
 {
     slot->end_ns = begin_ns + expected_ns;
     slot->deadline_ns = begin_ns + slot->limit_ns;
-    slot->run_queue_delay_ns = run_queue_delay_ns(session);
+    slot->run_queue_delay_ns = run_queue_delay_ns(slot->queue->runtime);
     slot->grace_ns = 0;
     slot->spared = false;
 }
 
-static bool is_only_device(const struct cox_session *session, uint32_t device)
+static bool is_only_device(const struct cox__devices *devices, uint32_t device)
 {
-    bool only = cox__device_is_active(&session->devices[device]);
-    for (uint32_t d = 0; d < session->device_count; d++)
-        only = only && (d == device || !cox__device_is_active(&session->devices[d]));
+    bool only = cox__device_is_active(&devices->list[device]);
+    for (uint32_t d = 0; d < devices->count; d++)
+        only = only && (d == device || !cox__device_is_active(&devices->list[d]));
     return only;
 }
 
@@ -303,13 +298,13 @@ bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot 
     if (now_ns < slot->deadline_ns)
         return false;
 
-    const uint64_t starved = run_queue_delay_ns(session);
+    const uint64_t starved = run_queue_delay_ns(session->runtime);
     const uint64_t left_ns = COX__EXCUSE_TIMES * slot->limit_ns - slot->grace_ns;
     uint64_t excuse_ns = cox__min_u64(starved - slot->run_queue_delay_ns, left_ns);
     slot->run_queue_delay_ns = starved;
     slot->grace_ns += excuse_ns;
-    if (!slot->spared && !session->device_timeout_ns &&
-        is_only_device(session, slot->queue->device)) {
+    if (!slot->spared && !session->settings.device_timeout_ns &&
+        is_only_device(&session->devices, slot->queue->device)) {
         slot->spared = true;
         excuse_ns += COX__EXCUSE_TIMES * slot->limit_ns;
     }
@@ -346,7 +341,7 @@ static struct cox__queue_slot *first_queued(const struct cox__queue *queue)
 
 void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *queue)
 {
-    uint64_t begin = cox__engine_now(session);
+    uint64_t begin = cox__engine_now(session->runtime);
 
     COX_INVARIANT(atomic_load(&queue->state) == COX__QUEUE_LIVE);
 
@@ -355,11 +350,12 @@ void cox__timing_plan_deadlines(struct cox_session *session, struct cox__queue *
             begin = queue->slots[i].end_ns;
 
     for (struct cox__queue_slot *slot; (slot = first_queued(queue)); begin = slot->end_ns) {
-        const struct cox__device *device = &session->devices[queue->device];
-        const double expected = expected_ns(session, queue->device, slot->job.pass, slot->job.rows);
-        slot->limit_ns = time_limit_ns(session, device, device->passes[slot->job.pass].ended,
-                                       expected);
-        set_deadline(session, slot, begin, (uint64_t)expected);
+        const struct cox__device *device = &session->devices.list[queue->device];
+        const double expected = expected_ns(&session->pipeline, device, slot->job.pass,
+                                            slot->job.rows);
+        slot->limit_ns = time_limit_ns(&session->settings, device,
+                                       device->passes[slot->job.pass].ended, expected);
+        set_deadline(slot, begin, (uint64_t)expected);
         cox__transition_band(band_of(slot), COX__BAND_RUNNING);
     }
 }
@@ -372,6 +368,6 @@ void cox__timing_advance_deadlines(struct cox__queue *queue, uint64_t end_ns)
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
         if (has_deadline(slot) && slot->deadline_ns < end_ns + slot->limit_ns)
-            set_deadline(queue->session, slot, end_ns, cox__elapsed_ns(end_ns, slot->end_ns));
+            set_deadline(slot, end_ns, cox__elapsed_ns(end_ns, slot->end_ns));
     }
 }

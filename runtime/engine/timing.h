@@ -14,14 +14,15 @@ uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t d
 
 /* How long a session waits for devices if no band's deadline applies: when no device is active, or
  * when the session is destroyed. */
-uint64_t cox__timing_session_timeout_ns(const struct cox_session *session);
+uint64_t cox__timing_session_timeout_ns(const struct cox__settings *settings);
 
 /* Plan the first poll of a band that has just been enqueued. */
-void cox__timing_plan_poll(struct cox_session *session, struct cox__queue_slot *slot);
+void cox__timing_plan_poll(const struct cox__device *device, struct cox__queue_slot *slot);
 
 /* A band of the queue ended at `end_ns`, by the device's clock if it has one. Plan the first
  * poll of the next band. */
-void cox__timing_plan_polls(struct cox_session *session, struct cox__queue *queue, uint64_t end_ns);
+void cox__timing_plan_polls(const struct cox__device *device, struct cox__queue *queue,
+                            uint64_t end_ns);
 
 /* Plan the next poll after one that found the band still running. */
 void cox__timing_plan_next_poll(const struct cox_session *session, struct cox__queue_slot *slot,
@@ -43,7 +44,7 @@ bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot 
 void cox__timing_advance_deadlines(struct cox__queue *queue, uint64_t end_ns);
 
 /* Note when a band ended: fills the report's end_ns, wall_ns and queue_ns. */
-void cox__timing_note_end(struct cox_session *session, const struct cox__queue_slot *slot,
+void cox__timing_note_end(struct cox__device *device, const struct cox__queue_slot *slot,
                           struct cox_band_report *report, uint64_t end_ns);
 
 /* Learn from a band that ended well. */

@@ -146,10 +146,10 @@ static bool session_may_become(enum cox__session_warmth from, enum cox__session_
     return false;
 }
 
-void cox__transition_warmth(struct cox_session *session, enum cox__session_warmth to)
+void cox__transition_warmth(struct cox__warmth *warmth, enum cox__session_warmth to)
 {
-    COX_INVARIANT(session_may_become(session->warmth, to));
-    session->warmth = to;
+    COX_INVARIANT(session_may_become(warmth->state, to));
+    warmth->state = to;
 }
 
 static bool device_may_become(enum cox_device_state from, enum cox_device_state to)
@@ -176,7 +176,7 @@ static bool device_may_become(enum cox_device_state from, enum cox_device_state 
 
 void cox__transition_device(struct cox_session *session, uint32_t device, enum cox_device_state to)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
 
     COX_INVARIANT(device_may_become(of->state, to));
     pthread_mutex_lock(&session->lock);

@@ -14,7 +14,7 @@ void cox__transition_spare(struct cox__spare *spare, enum cox__spare_state to);
 void cox__transition_warmup(struct cox__warmup *warmup, enum cox__warmup_state to);
 
 /* With the session's lock held. */
-void cox__transition_warmth(struct cox_session *session, enum cox__session_warmth to);
+void cox__transition_warmth(struct cox__warmth *warmth, enum cox__session_warmth to);
 
 /* Also updates `lost`, `returned` and `no_device`, under the session's lock. */
 void cox__transition_device(struct cox_session *session, uint32_t device, enum cox_device_state to);

@@ -24,12 +24,11 @@
  * enqueue call. */
 #define BLOCKING_NS 100000ull
 
-static void give_back_buffers(struct cox_session *session)
+static void give_back_buffers(struct cox_runtime *runtime, struct cox__warmup *warmup)
 {
-    struct cox__warmup *warmup = &session->warmup;
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+    for (uint32_t i = 0; i < warmup->frame->pipeline->binding_count; i++)
         if (warmup->owns_mem[i]) {
-            cox__memory_let_go(session->runtime, warmup->frame->mems[i]);
+            cox__memory_let_go(runtime, warmup->frame->mems[i]);
             warmup->owns_mem[i] = false;
         }
 }
@@ -37,92 +36,91 @@ static void give_back_buffers(struct cox_session *session)
 static void publish(struct cox_session *session, bool over)
 {
     pthread_mutex_lock(&session->lock);
-    if (over && cox__device_any_active(session))
-        cox__transition_warmth(session, COX__SESSION_WARM);
+    if (over && cox__device_any_active(&session->devices))
+        cox__transition_warmth(&session->warmth, COX__SESSION_WARM);
     else if (over)
-        cox__transition_warmth(session, COX__SESSION_WARM_IN_VAIN);
+        cox__transition_warmth(&session->warmth, COX__SESSION_WARM_IN_VAIN);
 
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
 }
 
-static void drop_given(struct cox_session *session)
+static void drop_given(struct cox_runtime *runtime, const struct cox__warmup *warmup)
 {
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (session->warmup.given[i])
-            cox__memory_let_go(session->runtime, session->warmup.given[i]);
+    for (uint32_t i = 0; i < warmup->frame->pipeline->binding_count; i++)
+        if (warmup->given[i])
+            cox__memory_let_go(runtime, warmup->given[i]);
 }
 
 static void finish(struct cox_session *session)
 {
-    give_back_buffers(session);
+    give_back_buffers(session->runtime, &session->warmup);
     if (session->warmup.state == COX__WARMUP_BORROWED_ASKED)
-        drop_given(session);
+        drop_given(session->runtime, &session->warmup);
     cox__transition_warmup(&session->warmup, COX__WARMUP_FINISHED);
     publish(session, true);
 }
 
-void cox__warmup_drop(struct cox_session *session)
+void cox__warmup_drop(struct cox_runtime *runtime, const struct cox__warmup *warmup)
 {
-    struct cox__warmup *warmup = &session->warmup;
     const bool has_given = warmup->state == COX__WARMUP_ASKED ||
                            warmup->state == COX__WARMUP_BORROWED_ASKED;
 
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
+    for (uint32_t i = 0; i < warmup->frame->pipeline->binding_count; i++) {
         if (warmup->owns_mem[i])
-            cox__memory_drop(session->runtime, warmup->frame->mems[i]);
+            cox__memory_drop(runtime, warmup->frame->mems[i]);
         if (has_given && warmup->given[i])
-            cox__memory_drop(session->runtime, warmup->given[i]);
+            cox__memory_drop(runtime, warmup->given[i]);
     }
 }
 
 /* Use the first frame's buffers: its bands will write the same rows again. A binding that is read
  * and written gets a copy. */
-static cox_status borrow_buffers(struct cox_session *session, const struct cox__frame *frame)
+static cox_status borrow_buffers(struct cox__backend *backend, struct cox__warmup *warmup,
+                                 const struct cox__frame *first)
 {
-    struct cox__warmup *warmup = &session->warmup;
-    struct cox__backend *backend = session->runtime->backend;
+    const struct cox__pipeline *pipeline = first->pipeline;
 
-    memcpy(warmup->frame->mems, frame->mems, sizeof frame->mems);
-    memcpy(warmup->frame->params, frame->params, sizeof frame->params);
-    warmup->frame->index = frame->index;
-    warmup->frame->submit_ns = frame->submit_ns;
+    memcpy(warmup->frame->mems, first->mems, sizeof first->mems);
+    memcpy(warmup->frame->params, first->params, sizeof first->params);
+    warmup->frame->index = first->index;
+    warmup->frame->submit_ns = first->submit_ns;
     cox__transition_warmup(warmup, COX__WARMUP_BORROWED);
 
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
-        if (session->pipeline.bindings[i].access != COX__READ_WRITE)
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        if (pipeline->bindings[i].access != COX__READ_WRITE)
             continue;
 
-        size_t bytes = session->pipeline.bytes[i];
+        size_t bytes = pipeline->bytes[i];
         cox_status status = backend->ops->mem_create(backend, NULL, bytes, &warmup->frame->mems[i]);
         if (status)
             return status;
 
         warmup->owns_mem[i] = true;
         memcpy(backend->ops->mem_data(warmup->frame->mems[i]),
-               backend->ops->mem_data(frame->mems[i]), bytes);
+               backend->ops->mem_data(first->mems[i]), bytes);
     }
 
     return COX_OK;
 }
 
 /* Begin the runs, or continue them, on the memory that cox_session_warm gave. */
-static void take_given(struct cox_session *session)
+static void take_given(struct cox__warmup *warmup)
 {
-    struct cox__warmup *warmup = &session->warmup;
+    const struct cox__pipeline *pipeline = warmup->frame->pipeline;
 
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
         warmup->frame->mems[i] = warmup->given[i];
         warmup->owns_mem[i] = warmup->given[i] != NULL;
     }
 
-    memcpy(warmup->frame->params, warmup->params, session->pipeline.params_bytes);
+    memcpy(warmup->frame->params, warmup->params, pipeline->params_bytes);
     cox__transition_warmup(warmup, COX__WARMUP_OWN);
 }
 
-bool cox__warmup_is_asked(const struct cox_session *session)
+bool cox__warmup_is_asked(const struct cox__warmup *warmup)
 {
-    const enum cox__warmup_state state = session->warmup.state;
+    const enum cox__warmup_state state = warmup->state;
     return state == COX__WARMUP_ASKED || state == COX__WARMUP_BORROWED_ASKED ||
            state == COX__WARMUP_OWN;
 }
@@ -131,8 +129,8 @@ void cox__warmup_request(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
 
-    if (warmup->state == COX__WARMUP_FINISHED && session->used) { /* a frame came first */
-        drop_given(session);
+    if (warmup->state == COX__WARMUP_FINISHED && session->warmup.used) { /* a frame came first */
+        drop_given(session->runtime, &session->warmup);
         publish(session, true);
         return;
     }
@@ -147,7 +145,7 @@ void cox__warmup_request(struct cox_session *session)
 static uint32_t timed_runs(const struct cox_session *session,
                            const struct cox__device_pass *of_pass, bool blocks)
 {
-    if (session->device_count == 1)
+    if (session->devices.count == 1)
         return 0;
     if (!session->profile.is_loaded || !of_pass->single_device_ns)
         return SOLO_RUNS;
@@ -162,7 +160,7 @@ static void learn_from_run(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
     struct cox__frame *frame = warmup->frame;
-    struct cox__device *device = &session->devices[warmup->device];
+    struct cox__device *device = &session->devices.list[warmup->device];
     struct cox__device_pass *of_pass = &device->passes[warmup->pass];
 
     cox__frame_report(session, frame);
@@ -173,7 +171,7 @@ static void learn_from_run(struct cox_session *session)
 
     if (frame->status == COX_OK && warmup->run > 0) {
         device->blocks_in_submit = blocks || (device->blocks_in_submit && warmup->pass > 0);
-        session->any_blocks |= device->blocks_in_submit;
+        session->devices.any_blocks |= device->blocks_in_submit;
         pthread_mutex_lock(&session->lock);
 
         /* A time from an earlier session may be outdated. */
@@ -223,7 +221,7 @@ bool cox__warmup_pause(struct cox_session *session)
         learn_from_run(session);
     }
 
-    give_back_buffers(session);
+    give_back_buffers(session->runtime, &session->warmup);
     cox__transition_warmup(&session->warmup, asked ? COX__WARMUP_ASKED : COX__WARMUP_WAITING);
 
     return true;
@@ -236,16 +234,16 @@ static void begin_run(struct cox_session *session)
     struct cox__frame *frame = warmup->frame;
     const uint32_t rows = session->pipeline.passes[warmup->pass].rows;
 
-    cox__frame_start(session, frame, COX__FRAME_WARMUP);
-    cox__frame_begin_pass(session, frame, warmup->pass);
+    cox__frame_start(session->runtime, frame, COX__FRAME_WARMUP);
+    cox__frame_begin_pass(session->runtime, frame, warmup->pass);
     frame->passes[warmup->pass].reason = COX_REASON_WARMUP;
 
-    cox__residency_start_warmup(session, frame, warmup->device);
-    if (!cox__frame_add(session, frame, warmup->device, 0, rows, 0))
+    cox__residency_start_warmup(&session->devices, frame, warmup->device);
+    if (!cox__frame_add(&session->devices, frame, warmup->device, 0, rows, 0))
         frame->status = COX_E_DEVICE_MEMORY;
 
     submit_run(session, frame);
-    warmup->submit_ns = cox__engine_now(session) - frame->start_ns;
+    warmup->submit_ns = cox__engine_now(session->runtime) - frame->start_ns;
 }
 
 bool cox__warmup_step(struct cox_session *session, const struct cox__frame *first)
@@ -260,9 +258,9 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
 
         learn_from_run(session);
     } else if (warmup->state == COX__WARMUP_ASKED) {
-        take_given(session);
+        take_given(warmup);
     } else if (warmup->state == COX__WARMUP_WAITING) {
-        cox_status status = borrow_buffers(session, first);
+        cox_status status = borrow_buffers(session->runtime->backend, warmup, first);
         if (status) {
             cox__log(&session->runtime->log, COX_LOG_WARN, "no warm-up: %s",
                      cox_status_text(status));
@@ -272,13 +270,13 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
     }
 
     /* Skip devices that are not active. */
-    while (warmup->device < session->device_count &&
-           !cox__device_is_active(&session->devices[warmup->device])) {
+    while (warmup->device < session->devices.count &&
+           !cox__device_is_active(&session->devices.list[warmup->device])) {
         warmup->device++;
         warmup->pass = warmup->run = 0;
     }
 
-    if (warmup->device == session->device_count) {
+    if (warmup->device == session->devices.count) {
         finish(session);
         return true;
     }

@@ -10,7 +10,7 @@
 bool cox__warmup_step(struct cox_session *session, const struct cox__frame *first);
 
 /* Whether cox_session_warm has asked for runs that are not finished. */
-bool cox__warmup_is_asked(const struct cox_session *session);
+bool cox__warmup_is_asked(const struct cox__warmup *warmup);
 
 /* cox_session_warm asks for the runs and gives memory for them. If a frame came first, its runs are
  * used, or there are none to do. */

@@ -88,9 +88,10 @@ static bool before(const struct cox_device_info *a, const struct cox_device_info
 static void sort_devices(cox_session *session)
 {
     uint32_t *order = session->profile.order;
-    for (uint32_t u = 0; u < session->device_count; u++) {
+    for (uint32_t u = 0; u < session->devices.count; u++) {
         uint32_t at = u;
-        for (; at > 0 && before(&session->devices[u].info, &session->devices[order[at - 1]].info);
+        for (; at > 0 &&
+               before(&session->devices.list[u].info, &session->devices.list[order[at - 1]].info);
              at--)
             order[at] = order[at - 1];
         order[at] = u;
@@ -102,19 +103,19 @@ static void make_key(cox_session *session, const struct cox__session_spec *param
     struct cox__digest sha;
     cox__digest_begin(&sha);
 
-    FEED_NUMBERS(&sha, key_version, session->device_count, session->min_band_rows,
+    FEED_NUMBERS(&sha, key_version, session->devices.count, session->settings.min_band_rows,
                  params->policy_options->objective, params->policy_options->deadline_ns,
                  session->pipeline.params_bytes, session->pipeline.pass_count,
                  session->runtime->arithmetic);
 
-    for (uint32_t i = 0; i < session->device_count; i++)
-        feed_device(&sha, &session->devices[session->profile.order[i]]);
+    for (uint32_t i = 0; i < session->devices.count; i++)
+        feed_device(&sha, &session->devices.list[session->profile.order[i]]);
 
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         feed_pass(&sha, &session->pipeline.passes[p], &session->sharing[p]);
-        for (uint32_t i = 0; i < session->device_count; i++)
+        for (uint32_t i = 0; i < session->devices.count; i++)
             feed_variants(&sha, &session->pipeline.passes[p],
-                          &session->devices[session->profile.order[i]]);
+                          &session->devices.list[session->profile.order[i]]);
     }
 
     cox__digest_end(&sha, session->profile.key);
@@ -163,8 +164,8 @@ static bool pass_plausible(const cox_session *session, uint32_t pass,
                            const struct cox_device_profile *profiles)
 {
     if (session->sharing[pass].lead == pass)
-        return cox__device_profiles_plausible(profiles, session->device_count);
-    return times_plausible(profiles, session->device_count);
+        return cox__device_profiles_plausible(profiles, session->devices.count);
+    return times_plausible(profiles, session->devices.count);
 }
 
 /* Read the session's file into session->profile.loaded, in the order of the session's devices. */
@@ -176,7 +177,7 @@ static bool read_file(cox_session *session)
                                                         &cox__cache_profiles, session->profile.key,
                                                         &bytes, log);
 
-    const uint32_t passes = session->pipeline.pass_count, devices = session->device_count;
+    const uint32_t passes = session->pipeline.pass_count, devices = session->devices.count;
     bool good = sorted && bytes == (size_t)passes * devices * sizeof *sorted;
     for (uint32_t p = 0; good && p < passes; p++)
         good = pass_plausible(session, p, &sorted[p * devices]);
@@ -207,9 +208,9 @@ static bool policies_take_profiles(const cox_session *session)
 static void give(cox_session *session, uint32_t lead)
 {
     struct cox_device_profile profiles[COX_DEVICES_MAX];
-    memcpy(profiles, session->profile.loaded[lead], session->device_count * sizeof *profiles);
+    memcpy(profiles, session->profile.loaded[lead], session->devices.count * sizeof *profiles);
 
-    for (uint32_t u = 0; u < session->device_count; u++)
+    for (uint32_t u = 0; u < session->devices.count; u++)
         for (uint32_t p = lead + 1; p < lead + session->sharing[lead].count; p++) {
             const double more_ns = session->profile.loaded[p][u].single_device_ns;
             double *single_ns = &profiles[u].single_device_ns;
@@ -229,8 +230,8 @@ static void begin_with_loaded(cox_session *session)
         if (session->sharing[p].lead == p)
             give(session, p);
 
-        for (uint32_t u = 0; u < session->device_count; u++)
-            session->devices[u].passes[p].single_device_ns =
+        for (uint32_t u = 0; u < session->devices.count; u++)
+            session->devices.list[u].passes[p].single_device_ns =
                 (uint64_t)session->profile.loaded[p][u].single_device_ns;
     }
 
@@ -246,12 +247,12 @@ static bool collect(cox_session *session, uint32_t pass, struct cox_device_profi
     double single_device_ns[COX_DEVICES_MAX] = {0};
 
     pthread_mutex_lock(&session->lock);
-    for (uint32_t u = 0; u < session->device_count; u++)
-        single_device_ns[u] = (double)session->devices[u].passes[pass].single_device_ns;
+    for (uint32_t u = 0; u < session->devices.count; u++)
+        single_device_ns[u] = (double)session->devices.list[u].passes[pass].single_device_ns;
     pthread_mutex_unlock(&session->lock);
 
     if (session->sharing[pass].lead != pass) {
-        for (uint32_t u = 0; u < session->device_count; u++)
+        for (uint32_t u = 0; u < session->devices.count; u++)
             profiles[u] = (struct cox_device_profile){.single_device_ns = single_device_ns[u]};
         return true;
     }
@@ -259,7 +260,7 @@ static bool collect(cox_session *session, uint32_t pass, struct cox_device_profi
     if (!cox__policy_save_profile(session, pass, profiles))
         return false;
 
-    for (uint32_t u = 0; u < session->device_count; u++) {
+    for (uint32_t u = 0; u < session->devices.count; u++) {
         const double share = profiles[u].share;
         /* Keep what was known of a device that this session never used. Without a loaded profile
          * that is all zero. */
@@ -270,7 +271,7 @@ static bool collect(cox_session *session, uint32_t pass, struct cox_device_profi
         if (profiles[u].single_device_ns == 0 || session->sharing[pass].count > 1)
             profiles[u].single_device_ns = single_device_ns[u];
     }
-    return cox__device_profiles_plausible(profiles, session->device_count);
+    return cox__device_profiles_plausible(profiles, session->devices.count);
 }
 
 /* Whether the session has measured enough, on all its devices: if one has left, the others learn to
@@ -278,9 +279,9 @@ static bool collect(cox_session *session, uint32_t pass, struct cox_device_profi
 static bool has_learnt(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
-    bool all = !session->no_device && session->frames_done >= FRAMES_LEAST;
-    for (uint32_t u = 0; u < session->device_count; u++)
-        all = all && cox__device_is_active(&session->devices[u]);
+    bool all = !session->no_device && session->counts.done >= FRAMES_LEAST;
+    for (uint32_t u = 0; u < session->devices.count; u++)
+        all = all && cox__device_is_active(&session->devices.list[u]);
     pthread_mutex_unlock(&session->lock);
 
     return all;
@@ -291,11 +292,11 @@ static bool has_learnt(cox_session *session)
 /* Whether both sessions run the same passes by the same policies on the same devices. */
 static bool is_alike(const cox_session *a, const cox_session *b)
 {
-    bool alike = a->device_count == b->device_count &&
+    bool alike = a->devices.count == b->devices.count &&
                  a->pipeline.pass_count == b->pipeline.pass_count;
 
-    for (uint32_t u = 0; alike && u < a->device_count; u++)
-        alike = a->devices[u].device == b->devices[u].device;
+    for (uint32_t u = 0; alike && u < a->devices.count; u++)
+        alike = a->devices.list[u].device == b->devices.list[u].device;
 
     for (uint32_t p = 0; alike && p < a->pipeline.pass_count; p++)
         alike = a->sharing[p].lead == b->sharing[p].lead &&
@@ -332,7 +333,7 @@ static bool take_over(cox_session *session, cox_session *from)
     for (uint32_t p = 0; good && p < session->pipeline.pass_count; p++) {
         struct cox_device_profile *profiles = session->profile.loaded[p];
         good = collect(from, p, profiles);
-        scale(profiles, session->device_count, &from->pipeline.passes[p],
+        scale(profiles, session->devices.count, &from->pipeline.passes[p],
               &session->pipeline.passes[p]);
         good = good && pass_plausible(session, p, profiles);
     }
@@ -378,9 +379,9 @@ bool cox__device_profile_skip_warmup(cox_session *session, cox_session *warm_sta
         !same_kernels(session, warm_start))
         return false;
 
-    for (uint32_t u = 0; u < session->device_count; u++) {
-        session->devices[u].blocks_in_submit = warm_start->devices[u].blocks_in_submit;
-        session->any_blocks |= session->devices[u].blocks_in_submit;
+    for (uint32_t u = 0; u < session->devices.count; u++) {
+        session->devices.list[u].blocks_in_submit = warm_start->devices.list[u].blocks_in_submit;
+        session->devices.any_blocks |= session->devices.list[u].blocks_in_submit;
     }
     return true;
 }
@@ -410,14 +411,14 @@ void cox__device_profile_save(cox_session *session)
     bool worth = true;
     for (uint32_t p = 0; worth && p < session->pipeline.pass_count; p++) {
         worth = collect(session, p, profiles);
-        for (uint32_t i = 0; worth && i < session->device_count; i++)
-            sorted[p * session->device_count + i] = profiles[session->profile.order[i]];
+        for (uint32_t i = 0; worth && i < session->devices.count; i++)
+            sorted[p * session->devices.count + i] = profiles[session->profile.order[i]];
     }
 
     if (worth)
         cox__cache_store(session->runtime->cache_dir, &cox__cache_profiles, session->profile.key,
                          sorted,
-                         (size_t)session->pipeline.pass_count * session->device_count *
+                         (size_t)session->pipeline.pass_count * session->devices.count *
                              sizeof *sorted,
                          &session->runtime->log);
     else

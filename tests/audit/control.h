@@ -1,7 +1,8 @@
-/* What the auditing OpenCL layer (layer.c) and the programs that it watches have in common.
+/* The interface between the auditing OpenCL layer (layer.c) and the programs that it audits: see
+ * docs/reference/audit.md.
  *
- * A program puts the layer in front of the drivers with audit_load() before its first OpenCL call, or its user does
- * with OPENCL_LAYERS; it then says in which phase it is and reads the counts. See docs/reference/audit.md. Needs
+ * The layer is put in front of the drivers in one of two ways: the program calls audit_load() before its first
+ * OpenCL call, or the user sets OPENCL_LAYERS. The program then sets the current phase and reads the counts. Needs
  * _GNU_SOURCE.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_AUDIT_H
@@ -65,20 +66,22 @@ enum audit_type { AUDIT_TYPE_MAP(AUDIT_TYPE) AUDIT_TYPES };
 #undef AUDIT_RULE
 #undef AUDIT_TYPE
 
-/* What the layer exports. Any thread may call them at any time. */
+/* The functions that the layer exports. Any thread may call them at any time. */
 struct audit {
-    void (*phase)(int phase);                 /* cox_audit_phase: from now on */
-    uint64_t (*violations)(int rule);         /* cox_audit_violations: so far */
+    void (*phase)(int phase);                 /* cox_audit_phase: set the current phase */
+    uint64_t (*violations)(int rule);         /* cox_audit_violations: number so far */
     uint64_t (*created)(int type, int phase); /* cox_audit_created */
-    uint64_t (*live)(int type);               /* cox_audit_live: alive now, by the application's own counts */
-    uint64_t (*calls)(const char *name);      /* cox_audit_calls: of one function, NULL = of all */
-    uint64_t (*finish)(void);                 /* cox_audit_finish: what is alive now is a leak; returns how much */
-    int (*write)(const char *path);           /* cox_audit_write: the report; "-" = standard error; 0 or -1 */
+    uint64_t (*live)(int type);               /* cox_audit_live: number of live objects, by the application's
+                                               * references */
+    uint64_t (*calls)(const char *name);      /* cox_audit_calls: number of calls of a function, NULL = of all */
+    uint64_t (*finish)(void);                 /* cox_audit_finish: count all live objects as leaks; returns how
+                                               * many */
+    int (*write)(const char *path);           /* cox_audit_write: the report; "-" = standard error; returns 0 or -1 */
 };
 
-/* Load the layer at `path`, or $COX_TEST_LAYER_DIR/layer_audit.so if it is NULL, and have the ICD loader load the
- * same one at its first call, which is still to come. Says what is wrong on standard error and returns false if it
- * cannot. */
+/* Load the layer at `path`, or $COX_TEST_LAYER_DIR/layer_audit.so if it is NULL. Call this before the first OpenCL
+ * call, at which the ICD loader loads the same layer. On failure it prints the reason to standard error and returns
+ * false. */
 static inline bool audit_load(struct audit *audit, const char *path)
 {
     const struct layer_symbol symbols[] = {

@@ -1,15 +1,17 @@
-/* An OpenCL layer that audits how a program uses OpenCL: the rules stand in control.h, how to use it in
- * docs/reference/audit.md.
+/* An OpenCL layer that audits how a program uses OpenCL. control.h has the rules; docs/reference/audit.md says how
+ * to use it.
  *
- * Every call goes through this file's table and on to the drivers. What the layer knows is what the application
- * could know: a command is in flight from its enqueue until the application has seen its end (or that of a later one
- * of the same in-order queue, or of one that waited for it), by a status query, a wait, a blocking call or a
- * callback. So what the layer finds does not depend on how fast the devices are.
+ * Every call passes through this file's table and on to the drivers. The layer knows what the application could
+ * know. A command is in flight from its enqueue until the application has seen its end. It can see that:
+ * - by a status query, a wait, a blocking call or a callback
+ * - by the end of a later command in the same in-order queue
+ * - by the end of a command that waited for this one
  *
- * Here are the counts, the report and the loader's side, and functions that are only counted; in layer/ is what is
- * called in the driver's place, as layer.h says, which also says which lock guards what. `log_lock` guards the texts;
- * it is the inner one. Before a driver sees a release, the object is forgotten; after it has made one, it is entered:
- * so an address that a driver uses again is never taken for the old object.
+ * So the findings do not depend on how fast the devices are.
+ *
+ * This file has the counts, the report, the loader's interface, and the functions that are only counted. The folder
+ * layer/ has the other functions that replace those of the driver. layer.h describes them and the locks. `log_lock`
+ * guards the texts. It may be taken while `lock` is held, not the reverse.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "layer.h"
@@ -38,7 +40,7 @@ static _Atomic uint64_t failed_calls, call_count[CALL_COUNT];
 _Thread_local int callback_depth;
 
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static char texts[TEXTS_MAX][TEXT_BYTES]; /* the first one of each kind */
+static char texts[TEXTS_MAX][TEXT_BYTES]; /* the first text of each kind */
 static uint64_t text_times[TEXTS_MAX];
 static int text_count;
 
@@ -48,7 +50,7 @@ bool frames_run(void)
     return phase == AUDIT_PHASE_ADAPTING || phase == AUDIT_PHASE_STEADY;
 }
 
-/* Alike but for their numbers. */
+/* Whether two texts differ only in their numbers. */
 static bool same_kind(const char *a, const char *b)
 {
     for (;; a++, b++) {
@@ -114,7 +116,7 @@ void note_created(enum audit_type type, const char *call)
         return next.name args;         \
     }
 
-/* A query of this object, for what it is. */
+/* A query about an object. */
 #define ASK(name, object, what) PASS(cl_int, name, (object o, what i, size_t n, void *v, size_t *r), (o, i, n, v, r))
 
 ASK(clGetPlatformInfo, cl_platform_id, cl_platform_info)
@@ -145,7 +147,7 @@ PASS(cl_int, clSetMemObjectDestructorCallback, (cl_mem m, void(CL_CALLBACK *fn)(
 PASS(cl_int, clSetUserEventStatus, (cl_event e, cl_int s), (e, s))
 PASS(cl_int, clGetDeviceAndHostTimer, (cl_device_id d, cl_ulong *a, cl_ulong *b), (d, a, b))
 
-/* --- What the layer exports ------------------------------------------------------------------------------ */
+/* --- Exported functions ---------------------------------------------------------------------------------- */
 
 EXPORT void cox_audit_phase(int phase)
 {
@@ -221,18 +223,18 @@ EXPORT int cox_audit_write(const char *path)
     return failed ? -1 : 0;
 }
 
-/* After the program's own exit handlers, which may still release something. */
+/* Runs after the program's own exit handlers, which may still release objects. */
 __attribute__((destructor)) static void report_at_exit(void)
 {
     const char *path = getenv("COX_AUDIT_REPORT");
     if (!next.clGetPlatformIDs)
-        return; /* loaded, but never in front of a driver */
+        return; /* loaded, but not as a layer */
     cox_audit_finish();
     if (path && *path && cox_audit_write(path) != 0)
         fprintf(stderr, "layer_audit: cannot write %s\n", path);
 }
 
-/* --- The loader's side ----------------------------------------------------------------------------------- */
+/* --- The loader's interface ------------------------------------------------------------------------------ */
 
 EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info info, size_t bytes, void *value, size_t *got)
 {
@@ -247,7 +249,7 @@ EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const cl_icd
     if (!target || !entries_ret || !table || entries < known)
         return CL_INVALID_VALUE;
     next = *target;
-    ours = *target; /* what the layer does not stand in front of goes straight on */
+    ours = *target; /* functions outside the layer go directly to the driver */
 #define X(name)    \
     if (next.name) \
         ours.name = audit_##name;

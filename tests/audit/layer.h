@@ -1,7 +1,7 @@
-/* What the parts of the auditing OpenCL layer share. Included by layer.c and by what is in layer/ only.
+/* Shared by the files of the auditing OpenCL layer: layer.c and the folder layer/.
  *
- * Threads: `lock` guards all objects, queues, commands and mappings, and is never held across a call into a driver
- * (some run the kernel and the callbacks inside the enqueue). "Under the lock" says that the caller holds it.
+ * Threads: `lock` guards all objects, queues, commands and mappings. "Under the lock" means that the caller holds
+ * it. It is never held across a call into a driver, since some drivers run kernels and callbacks inside an enqueue.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAYER_AUDIT_H
 #define COX_TESTS_LAYER_AUDIT_H
@@ -19,8 +19,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Every function that the layer stands in front of: those of OpenCL 1.2, and of later ones what a driver of 1.2 may
- * have too. What 1.2 deprecates goes past it, as native kernels do. */
+/* All functions that the layer replaces: those of OpenCL 1.2, and later ones that a driver for 1.2 may have.
+ * Functions deprecated by 1.2 and native kernels go directly to the driver. */
 /* clang-format off */
 #define CALLS(X) \
     X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) \
@@ -50,56 +50,56 @@ enum call {
         CALL_COUNT
 };
 
-/* What is called in the driver's place. */
+/* The functions that replace those of the driver. */
 #define X(name) __typeof__(name) audit_##name;
 CALLS(X)
 #undef X
 
 /* ---- layer.c: counts and texts ---- */
 
-extern cl_icd_dispatch next; /* where the calls go on to */
+extern cl_icd_dispatch next; /* the table to which calls are passed on */
 extern pthread_mutex_t lock;
 extern const char *const call_name[];
 extern _Atomic int current_phase;
 extern _Atomic uint64_t live_count[AUDIT_TYPES];
 
-/* The application's callbacks that run in this thread. initial-exec: LeakSanitizer loses its way in thread-local memory
- * that the loader allocates late. */
+/* The number of the application's callbacks that run in this thread. initial-exec: LeakSanitizer does not find
+ * thread-local memory that the loader allocates late. */
 extern _Thread_local int callback_depth __attribute__((tls_model("initial-exec")));
 
 bool frames_run(void);
 __attribute__((format(printf, 2, 3))) void violate(enum audit_rule rule, const char *format, ...);
 
-/* The application has called this. */
+/* Count a call of the application. */
 void enter(enum call call);
 
-/* What the driver answered, which counts if it is an error. */
+/* Count the driver's answer if it is an error. Returns it. */
 cl_int answered(cl_int error);
 
-/* The application has made one more. */
+/* Count a creation. */
 void note_created(enum audit_type type, const char *call);
 
-/* ---- layer/objects.c: what the application has made ---- */
+/* ---- layer/objects.c: objects of the application ---- */
 
-/* A command queue, also after its release, while a command remembers it. */
+/* A command queue. It is kept after its release while a command refers to it. */
 struct queue {
     struct queue *next; /* in live_queues */
-    unsigned refs;      /* its object's and its commands' */
+    unsigned refs;      /* of its object and its commands */
     unsigned number;    /* for texts */
     cl_device_id device;
     bool in_order;
     uint64_t last;        /* number of the last command enqueued, from 1 */
-    uint64_t flushed;     /* of the last one flushed */
-    pthread_t thread;     /* who enqueued the last one */
+    uint64_t flushed;     /* number of the last command flushed */
+    pthread_t thread;     /* the thread that enqueued the last one */
     struct command *gate; /* out-of-order: the last barrier */
 };
 
-/* Bytes that a command touches. */
+/* Bytes that a command accesses. */
 struct access {
     uintptr_t space; /* 0 = host memory, else the number of the parent buffer */
     uintptr_t from, to;
     bool write;
-    unsigned root; /* the parent buffer even if it lies in host memory; 0 = the host's side of a transfer */
+    unsigned root; /* the parent buffer, even in host memory; 0 = the host's side of a transfer */
     size_t root_from, root_to;
 };
 
@@ -107,15 +107,16 @@ enum { ACCESSES_MAX = 64 };
 
 struct command {
     struct command *prev, *next; /* in flight, oldest first */
-    unsigned refs;               /* being in flight, the enqueuing call, its event, those who wait for it */
+    unsigned refs;               /* of the list in flight, the enqueuing call, its event, and commands that wait
+                                  * for it */
     const char *call;
     struct queue *queue;
     uint64_t number; /* in its queue, from 1 */
     bool blocking;
-    bool done; /* the application knows */
+    bool done; /* the application has seen its end */
     uint64_t mark;
     unsigned dep_count;
-    struct command **deps; /* earlier commands that it waits for by event; emptied when it is done */
+    struct command **deps; /* earlier commands that it waits for; emptied when it is done */
     unsigned access_count;
     struct access access[ACCESSES_MAX];
 };
@@ -123,20 +124,20 @@ struct command {
 enum { ARGS_MAX = 128 };
 
 struct object {
-    struct object *next; /* in its bucket */
+    struct object *next; /* next one in its hash bucket */
     const void *handle;
     enum audit_type type;
-    unsigned refs; /* the application's */
+    unsigned refs; /* of the application */
     /* context */
-    size_t align_bytes; /* the most that one of its devices asks of a sub-buffer */
+    size_t align_bytes; /* the largest alignment of sub-buffers that one of its devices needs */
     /* queue */
     struct queue *queue;
     /* buffer, sub-buffer, image */
     cl_context context;
     cl_mem_flags flags;
     unsigned root;    /* number of the parent buffer */
-    size_t root_from; /* offset in it */
-    size_t bytes;     /* 0 = an image, whose range is not known */
+    size_t root_from; /* offset in the parent */
+    size_t bytes;     /* 0 = an image, whose range is unknown */
     uintptr_t host;   /* address of the first byte with CL_MEM_USE_HOST_PTR, else 0 */
     /* kernel */
     cl_mem args[ARGS_MAX];
@@ -156,11 +157,12 @@ struct mapping {
     struct access access;
 };
 
-/* Under the lock: what is alive; NULL if it is NULL or unknown. A memory object may be of any of their types. */
+/* Under the lock: the live object with this handle; NULL if it is NULL or unknown. find_mem: a memory object of any
+ * type. */
 struct object *find(const void *handle, enum audit_type type);
 struct object *find_mem(const void *handle);
 
-/* Under the lock: enter a new object. */
+/* Under the lock: add a new object. */
 struct object *remember(const void *handle, enum audit_type type);
 
 /* ---- layer/flight.c: commands in flight, and the rules about them ---- */
@@ -168,29 +170,30 @@ struct object *remember(const void *handle, enum audit_type type);
 extern struct queue *live_queues;
 extern struct mapping *mappings;
 
-/* All of these under the lock. */
+/* All functions below need the lock. */
 void queue_put(struct queue *queue);
 void command_put(struct command *command);
 
-/* The command is in flight from now on; it is over, for the driver refused it. */
+/* enter_flight: the command is now in flight. leave_flight: it has ended, or the driver refused it. */
 void enter_flight(struct command *command);
 void leave_flight(struct command *command);
 
-/* The application knows that this one is over, or the commands of the queue up to this one, and so all that must have
- * ended before it. */
+/* The application has seen the end of this command, or of the queue's commands up to `up_to`. All commands that
+ * must have ended before are complete too. */
 void complete(struct command *command);
 void complete_queue(struct queue *queue, uint64_t up_to);
 
-/* How many commands of the queue are in flight; they go to `out`, referred to once more, if it is not NULL. */
+/* The number of the queue's commands in flight. If `out` is not NULL, it gets them with a new reference each. */
 unsigned in_flight(const struct queue *queue, struct command **out);
 
-/* Host memory that kernels have written through the buffer `root`, 0 = through any, is known to the host there. */
+/* The host has the current contents of this memory: forget that kernels wrote it through the buffer `root`, 0 =
+ * any. */
 void forget_written(uintptr_t from, uintptr_t to, unsigned root);
 
-/* Check the command against all that is in flight, mapped and written. */
+/* Check the command against all commands in flight, mappings, and writes of kernels. */
 void check_accesses(struct command *command);
 
-/* Before this thread waits or polls: it must have flushed what it enqueued. `except` is flushed by the call itself. */
+/* Call this before the thread waits or polls: it must have flushed its commands. The call itself flushes `except`. */
 void check_flushed(const char *call, const struct queue *except);
 void check_event_flushed(const char *call, const struct object *event);
 

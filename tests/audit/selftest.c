@@ -1,6 +1,9 @@
-/* Does the auditing layer see what it is there to see? Hand-written OpenCL commits each sin; the layer must report
- * that rule and no other, and must find nothing in what is clean.
- * Run as  audit_selftest [LAYER]; exit status 77 without OpenCL.
+/* Tests the auditing layer with plain OpenCL calls. Each test breaks one rule, and the layer must report that rule
+ * and no other. It must report nothing for programs that break no rule.
+ *
+ *   audit_selftest [LAYER]
+ *
+ * The exit status is 77 without OpenCL.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -22,7 +25,7 @@ static const char source[] = "__kernel void fill(__global uint *out, uint value)
 static struct audit audit;
 static int failures;
 
-/* Two devices of one context with a queue each; one device twice where it cannot be partitioned. */
+/* Two devices of one context, with a queue each. If the device cannot be partitioned, both are the same one. */
 static cl_device_id device[2], whole_device;
 static bool two_devices;
 static cl_context context;
@@ -32,7 +35,7 @@ static cl_kernel fill[2], copy;
 static cl_mem buffer[2];
 static unsigned char *host; /* 2 * BYTES, aligned to pages */
 
-/* A wrapper of half of `host`, from this byte on. */
+/* A buffer that wraps half of `host`, from byte `from` on. */
 static cl_mem new_wrapper(cl_mem_flags flags, size_t from)
 {
     return new_buffer(context, CL_MEM_USE_HOST_PTR | flags, HALF, host + from);
@@ -53,7 +56,7 @@ static void set_fill(cl_kernel kernel, cl_mem out)
     set_args(kernel, out, sizeof(cl_uint), &(const cl_uint){7});
 }
 
-/* Launch fill number `k` on queue number `q`. */
+/* Launch kernel fill[k] on queue[q]. */
 static cl_event launch_fill(int q, int k, cl_mem out, size_t items, const cl_event *wait)
 {
     set_fill(fill[k], out);
@@ -90,7 +93,7 @@ static void flush_both(void)
     NEED(clFlush(queue[1]));
 }
 
-/* Poll until it is over; the queues are flushed. */
+/* Poll until the command has ended. Flush the queues first. */
 static void see_end(cl_event event)
 {
     AWAIT(status_of(event) <= CL_COMPLETE);
@@ -118,9 +121,9 @@ static void check(const char *name, bool ok)
     failures += !ok;
 }
 
-/* --- Sins, and what is like them but clean ---------------------------------------------------------------- */
+/* --- Violations, and similar programs without ------------------------------------------------------------- */
 
-/* Most of them have no use for their argument. */
+/* Most tests do not use their argument. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static void poll_with_an_unflushed_queue(int unused)
@@ -128,7 +131,7 @@ static void poll_with_an_unflushed_queue(int unused)
     cl_event a = launch_fill(0, 0, buffer[0], ITEMS, NULL);
     NEED(clFlush(queue[0]));
     cl_event b = launch_fill(1, 1, buffer[1], ITEMS, NULL);
-    status_of(a); /* the sin */
+    status_of(a); /* the violation */
     NEED(clFlush(queue[1]));
     see_end(a);
     see_end(b);
@@ -146,7 +149,7 @@ static void poll_what_another_thread_did_not_flush(int unused)
     cl_event event;
     NEED(pthread_create(&thread, NULL, enqueue_elsewhere, &event));
     NEED(pthread_join(thread, NULL));
-    status_of(event); /* the sin */
+    status_of(event); /* the violation */
     NEED(clFlush(queue[0]));
     see_end(event);
 }
@@ -249,11 +252,11 @@ static void misaligned_part(int unused)
 static void overlap_of_one_buffer(int unused)
 {
     cl_event a = launch_fill(0, 0, buffer[0], ITEMS, NULL);
-    cl_event b = launch_fill(1, 1, buffer[0], ITEMS, NULL); /* the sin */
+    cl_event b = launch_fill(1, 1, buffer[0], ITEMS, NULL); /* the violation */
     flush_and_see(a, b);
 }
 
-/* Two parts of a buffer, on two queues at once. */
+/* Two parts of a buffer, used on two queues at the same time. */
 static void two_parts(int second_from)
 {
     cl_mem p = new_part(buffer[0], CL_MEM_WRITE_ONLY, 0, HALF);
@@ -264,7 +267,7 @@ static void two_parts(int second_from)
     free_mem(q);
 }
 
-/* Two wrappers of host memory, on two queues at once; the second is read only. */
+/* Two wrappers of host memory, used on two queues at the same time. The second one is only read. */
 static void two_wrappers(int second_from)
 {
     cl_mem p = new_wrapper(CL_MEM_WRITE_ONLY, 0);
@@ -277,7 +280,7 @@ static void two_wrappers(int second_from)
 
 enum { MAPPED = 1, TRANSFER = 2 };
 
-/* A kernel writes host memory through one wrapper; another one, or a transfer, reads there through its own. */
+/* A kernel writes host memory through one wrapper. Another wrapper, or a transfer, reads the same memory. */
 static void hand_over(int how)
 {
     cl_event b;
@@ -301,14 +304,14 @@ static void hand_over(int how)
     free_mem(q);
 }
 
-/* What is written once more does not need the mapping. */
+/* Memory that another kernel has overwritten needs no mapping of the first buffer. */
 static void written_twice(int unused)
 {
     cl_mem p = new_wrapper(CL_MEM_READ_WRITE, 0), q = new_wrapper(CL_MEM_READ_ONLY, HALF);
     cl_mem r = new_buffer(context, CL_MEM_USE_HOST_PTR | CL_MEM_READ_WRITE, BYTES, host);
     flush_and_see(launch_fill(0, 0, r, ITEMS, NULL), NULL);
     flush_and_see(launch_fill(0, 0, p, HALF / 4, NULL), NULL);
-    free_mem(r); /* and so what is left of it */
+    free_mem(r); /* and with it what the layer has recorded of it */
     flush_and_see(launch_copy(1, q, buffer[1]), NULL);
     free_mem(p);
     free_mem(q);
@@ -319,7 +322,7 @@ static void transfer_into_a_wrapper(int unused)
     cl_event b;
     cl_mem p = new_wrapper(CL_MEM_READ_WRITE, 0);
     cl_event a = launch_fill(0, 0, p, HALF / 4, NULL);
-    NEED(clEnqueueReadBuffer(queue[1], buffer[1], CL_FALSE, 0, 64, host + HALF - 64, 0, NULL, &b)); /* the sin */
+    NEED(clEnqueueReadBuffer(queue[1], buffer[1], CL_FALSE, 0, 64, host + HALF - 64, 0, NULL, &b)); /* the violation */
     flush_and_see(a, b);
     free_mem(p);
 }
@@ -338,7 +341,7 @@ static void one_after_the_other_by_poll(int unused)
         flush_and_see(launch_fill(i, i, buffer[0], ITEMS, NULL), NULL);
 }
 
-/* The end of a later command of an in-order queue tells of the earlier ones, whose events nobody asked for. */
+/* The end of a command in an in-order queue implies the end of earlier ones, which have no event here. */
 static void one_after_the_other_by_order(int unused)
 {
     drop(launch_fill(0, 0, buffer[0], ITEMS, NULL));
@@ -346,7 +349,7 @@ static void one_after_the_other_by_order(int unused)
     flush_and_see(launch_fill(1, 1, buffer[0], ITEMS, NULL), NULL);
 }
 
-/* A second queue of device 0: a wait list orders what two queues do. */
+/* Two queues of one device. A wait list orders their commands. */
 static void two_queues_of_one_device(int ordered)
 {
     cl_command_queue second = new_queue(context, device[0], 0);
@@ -357,12 +360,12 @@ static void two_queues_of_one_device(int ordered)
     NEED(clFlush(second));
     drop(a);
     see_end(b);
-    if (ordered) /* and the end of the second tells of the first */
+    if (ordered) /* the end of the second command implies that of the first */
         flush_and_see(launch_fill(1, 1, buffer[0], ITEMS, NULL), NULL);
     NEED(clReleaseCommandQueue(second));
 }
 
-/* In an out-of-order queue only a barrier orders. */
+/* In an out-of-order queue only a barrier orders commands. */
 static void out_of_order(int barrier)
 {
     cl_command_queue q = new_queue(context, device[0], CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
@@ -377,14 +380,15 @@ static void out_of_order(int barrier)
     NEED(clReleaseCommandQueue(q));
 }
 
-/* A copy to a buffer from this byte on to its end, while a kernel of the same device has all of it as its argument. */
+/* A copy to a buffer from byte `from` to its end, while a kernel of the same device has the whole buffer as
+ * argument. */
 static void copy_beside(int from)
 {
     cl_event b;
     cl_command_queue second = new_queue(context, device[0], 0);
     cl_event a = launch_fill(0, 0, buffer[0], HALF / 4, NULL);
     NEED(clEnqueueWriteBuffer(second, buffer[0], CL_FALSE, (size_t)from, BYTES - (size_t)from, host, 0, NULL,
-                              &b)); /* the sin */
+                              &b)); /* the violation */
     NEED(clFlush(second));
     flush_and_see(a, b);
     NEED(clReleaseCommandQueue(second));
@@ -394,7 +398,7 @@ static void use_while_mapped(int unused)
 {
     cl_event mapped, unmapped;
     void *p = map_buffer(CL_FALSE, CL_MAP_WRITE, &mapped);
-    cl_event event = launch_fill(0, 0, buffer[0], ITEMS, NULL); /* the sin */
+    cl_event event = launch_fill(0, 0, buffer[0], ITEMS, NULL); /* the violation */
     unmap_buffer(p, &unmapped);
     flush_and_see(mapped, event);
     see_end(unmapped);
@@ -412,7 +416,7 @@ static void use_between_mappings(int unused)
 static void wait_for_another_device(int unused)
 {
     cl_event a = launch_fill(0, 0, buffer[0], ITEMS, NULL);
-    cl_event b = launch_fill(1, 1, buffer[1], ITEMS, &a); /* the sin */
+    cl_event b = launch_fill(1, 1, buffer[1], ITEMS, &a); /* the violation */
     flush_and_see(a, b);
 }
 
@@ -425,7 +429,7 @@ static void make_a_user_event(int unused)
     drop(event);
 }
 
-/* A context, a queue, a buffer, a sub-buffer, a program, its build, a kernel: 7. */
+/* Seven creations: a context, a queue, a buffer, a sub-buffer, a program, its build, a kernel. */
 static void make_everything(int unused)
 {
     cl_context c = new_context(1, &device[0]);
@@ -446,7 +450,7 @@ static void release_twice(int unused)
 {
     cl_mem mem = new_buffer(context, CL_MEM_READ_WRITE, 4096, NULL);
     free_mem(mem);
-    if (clReleaseMemObject(mem) != CL_INVALID_MEM_OBJECT) /* the sin */
+    if (clReleaseMemObject(mem) != CL_INVALID_MEM_OBJECT) /* the violation */
         check("the second release fails", false);
 }
 
@@ -454,7 +458,7 @@ static void retain_what_is_gone(int unused)
 {
     cl_event event = launch_fill(0, 0, buffer[0], ITEMS, NULL);
     flush_and_see(event, NULL);
-    clRetainEvent(event); /* the sin */
+    clRetainEvent(event); /* the violation */
 }
 
 static void unmap_what_is_not_mapped(int unused)
@@ -462,12 +466,12 @@ static void unmap_what_is_not_mapped(int unused)
     void *p = map_buffer(CL_TRUE, CL_MAP_READ, NULL);
     unmap_buffer(p, NULL);
     NEED(clFinish(queue[0]));
-    clEnqueueUnmapMemObject(queue[0], buffer[0], p, 0, NULL, NULL); /* the sin */
+    clEnqueueUnmapMemObject(queue[0], buffer[0], p, 0, NULL, NULL); /* the violation */
 }
 
-/* --- Clean programs -------------------------------------------------------------------------------------- */
+/* --- Programs without violations ------------------------------------------------------------------------- */
 
-/* Two devices, two bands of one buffer, two frames in flight, completion by callback and poll. */
+/* Two devices, two bands of one buffer, two frames in flight. Ends are observed by callback and by poll. */
 static void clean_frames(int unused)
 {
     cl_mem whole[2], part[2][2];
@@ -481,7 +485,7 @@ static void clean_frames(int unused)
     }
     audit.phase(AUDIT_PHASE_STEADY);
     atomic_store(&called, 0);
-    for (int frame = 0; frame < FRAMES + 2; frame++) { /* the last two only see the end of those before */
+    for (int frame = 0; frame < FRAMES + 2; frame++) { /* the last two rounds only wait */
         int slot = frame % 2;
         for (int band = 0; band < 2 && event[slot][band]; band++)
             see_end(event[slot][band]);
@@ -504,7 +508,7 @@ static void clean_frames(int unused)
         check("the layer sees every launch", false);
 }
 
-/* One device, three queues chained by wait lists, as for a device with its own memory. */
+/* One device with three queues, ordered by wait lists, as for a device with its own memory. */
 static void clean_staged_frames(int unused)
 {
     cl_command_queue q[3];
@@ -582,16 +586,16 @@ static void clean_threads(int unused)
     AWAIT(atomic_load(&called) >= THREADS * THREAD_FRAMES);
 }
 
-/* --- What is expected ------------------------------------------------------------------------------------ */
+/* --- Expected results ------------------------------------------------------------------------------------ */
 
 #define SETUP AUDIT_PHASE_SETUP
 #define ADAPTING AUDIT_PHASE_ADAPTING
 #define STEADY AUDIT_PHASE_STEADY
 #define TEARDOWN AUDIT_PHASE_TEARDOWN
-#define SIN(rule) AUDIT_RULE_##rule, 1
+#define BREAKS(rule) AUDIT_RULE_##rule, 1
 #define CLEAN AUDIT_RULES, 0
 
-/* In this phase so many violations of this rule, and none of another. */
+/* In this phase, the test must cause `count` violations of this rule and none of another. */
 static const struct scene {
     const char *what;
     enum audit_phase phase;
@@ -601,34 +605,35 @@ static const struct scene {
     int argument;
     bool two_devices;
 } scenes[] = {
-    {"polling while another queue is not flushed", ADAPTING, SIN(UNFLUSHED_WAIT), .act = poll_with_an_unflushed_queue},
-    {"polling what another thread did not flush", ADAPTING, SIN(UNFLUSHED_POLL),
+    {"polling while another queue is not flushed", ADAPTING, BREAKS(UNFLUSHED_WAIT),
+     .act = poll_with_an_unflushed_queue},
+    {"polling what another thread did not flush", ADAPTING, BREAKS(UNFLUSHED_POLL),
      .act = poll_what_another_thread_did_not_flush},
     {"polling what is flushed is clean", ADAPTING, CLEAN, .act = poll_what_was_flushed_before_the_next_enqueue},
-    {"a blocking read", ADAPTING, SIN(BLOCKING_TRANSFER), .act = block, .argument = READ},
-    {"a blocking write", ADAPTING, SIN(BLOCKING_TRANSFER), .act = block, .argument = WRITE},
-    {"a blocking rectangle", ADAPTING, SIN(BLOCKING_TRANSFER), .act = block, .argument = RECTANGLE},
-    {"a blocking map", STEADY, SIN(BLOCKING_TRANSFER), .act = block, .argument = MAP},
+    {"a blocking read", ADAPTING, BREAKS(BLOCKING_TRANSFER), .act = block, .argument = READ},
+    {"a blocking write", ADAPTING, BREAKS(BLOCKING_TRANSFER), .act = block, .argument = WRITE},
+    {"a blocking rectangle", ADAPTING, BREAKS(BLOCKING_TRANSFER), .act = block, .argument = RECTANGLE},
+    {"a blocking map", STEADY, BREAKS(BLOCKING_TRANSFER), .act = block, .argument = MAP},
     {"a blocking read outside the frames is clean", TEARDOWN, CLEAN, .act = block, .argument = READ},
-    {"clFinish in a frame", ADAPTING, SIN(BLOCKING_WAIT), .act = finish},
-    {"clWaitForEvents in a frame", ADAPTING, SIN(BLOCKING_WAIT), .act = wait_for_an_event},
+    {"clFinish in a frame", ADAPTING, BREAKS(BLOCKING_WAIT), .act = finish},
+    {"clWaitForEvents in a frame", ADAPTING, BREAKS(BLOCKING_WAIT), .act = wait_for_an_event},
     {"waiting outside the frames is clean", SETUP, CLEAN, .act = wait_for_an_event},
-    {"no local size", ADAPTING, SIN(NULL_LOCAL_SIZE), .act = launch_without_local_size},
-    {"a local size that changes", ADAPTING, SIN(LOCAL_SIZE_CHANGED), .act = launch_with_another_local_size},
-    {"a global offset", ADAPTING, SIN(GLOBAL_OFFSET), .act = launch_with_an_offset},
-    {"an OpenCL call from a callback", ADAPTING, SIN(CALL_IN_CALLBACK), .act = have_a_callback, .argument = true},
+    {"no local size", ADAPTING, BREAKS(NULL_LOCAL_SIZE), .act = launch_without_local_size},
+    {"a local size that changes", ADAPTING, BREAKS(LOCAL_SIZE_CHANGED), .act = launch_with_another_local_size},
+    {"a global offset", ADAPTING, BREAKS(GLOBAL_OFFSET), .act = launch_with_an_offset},
+    {"an OpenCL call from a callback", ADAPTING, BREAKS(CALL_IN_CALLBACK), .act = have_a_callback, .argument = true},
     {"a callback that only counts is clean", ADAPTING, CLEAN, .act = have_a_callback, .argument = false},
-    {"a misaligned sub-buffer", ADAPTING, SIN(SUB_BUFFER_ALIGNMENT), .act = misaligned_part},
-    {"two kernels that write one buffer", ADAPTING, SIN(OVERLAP), .act = overlap_of_one_buffer},
-    {"two kernels that write overlapping sub-buffers", ADAPTING, SIN(OVERLAP), .act = two_parts,
+    {"a misaligned sub-buffer", ADAPTING, BREAKS(SUB_BUFFER_ALIGNMENT), .act = misaligned_part},
+    {"two kernels that write one buffer", ADAPTING, BREAKS(OVERLAP), .act = overlap_of_one_buffer},
+    {"two kernels that write overlapping sub-buffers", ADAPTING, BREAKS(OVERLAP), .act = two_parts,
      .argument = HALF - 4096},
     {"two kernels that write disjoint sub-buffers are clean", ADAPTING, CLEAN, .act = two_parts, .argument = HALF},
-    {"reading host memory that another kernel writes", ADAPTING, SIN(OVERLAP), .act = two_wrappers,
+    {"reading host memory that another kernel writes", ADAPTING, BREAKS(OVERLAP), .act = two_wrappers,
      .argument = HALF - 4096},
     {"wrappers of disjoint host memory are clean", ADAPTING, CLEAN, .act = two_wrappers, .argument = HALF},
-    {"a transfer into host memory that a kernel uses", ADAPTING, SIN(OVERLAP), .act = transfer_into_a_wrapper},
-    {"a kernel reads what another wrote and nobody mapped", ADAPTING, SIN(MISSING_HAND_OVER), .act = hand_over},
-    {"a transfer reads what a kernel wrote and nobody mapped", ADAPTING, SIN(MISSING_HAND_OVER), .act = hand_over,
+    {"a transfer into host memory that a kernel uses", ADAPTING, BREAKS(OVERLAP), .act = transfer_into_a_wrapper},
+    {"a kernel reads what another wrote and nobody mapped", ADAPTING, BREAKS(MISSING_HAND_OVER), .act = hand_over},
+    {"a transfer reads what a kernel wrote and nobody mapped", ADAPTING, BREAKS(MISSING_HAND_OVER), .act = hand_over,
      .argument = TRANSFER},
     {"a mapping between two kernels is clean", ADAPTING, CLEAN, .act = hand_over, .argument = MAPPED},
     {"a mapping before a transfer is clean", ADAPTING, CLEAN, .act = hand_over, .argument = MAPPED | TRANSFER},
@@ -638,22 +643,22 @@ static const struct scene {
     {"one kernel after the other, by the queue's order, is clean", ADAPTING, CLEAN,
      .act = one_after_the_other_by_order},
     {"two queues ordered by a wait list are clean", ADAPTING, CLEAN, .act = two_queues_of_one_device, .argument = true},
-    {"two queues that nothing orders", ADAPTING, SIN(OVERLAP), .act = two_queues_of_one_device, .argument = false},
-    {"an out-of-order queue that nothing orders", ADAPTING, SIN(OVERLAP), .act = out_of_order, .argument = false},
+    {"two queues that nothing orders", ADAPTING, BREAKS(OVERLAP), .act = two_queues_of_one_device, .argument = false},
+    {"an out-of-order queue that nothing orders", ADAPTING, BREAKS(OVERLAP), .act = out_of_order, .argument = false},
     {"an out-of-order queue with a barrier is clean", ADAPTING, CLEAN, .act = out_of_order, .argument = true},
-    {"a copy beside a kernel of the same device", ADAPTING, SIN(COPY_BESIDE_KERNEL), .act = copy_beside,
+    {"a copy beside a kernel of the same device", ADAPTING, BREAKS(COPY_BESIDE_KERNEL), .act = copy_beside,
      .argument = HALF},
-    {"a copy over what a kernel of the same device uses", ADAPTING, SIN(OVERLAP), .act = copy_beside, .argument = 0},
-    {"a kernel on a mapped buffer", ADAPTING, SIN(MAPPED_IN_USE), .act = use_while_mapped},
+    {"a copy over what a kernel of the same device uses", ADAPTING, BREAKS(OVERLAP), .act = copy_beside, .argument = 0},
+    {"a kernel on a mapped buffer", ADAPTING, BREAKS(MAPPED_IN_USE), .act = use_while_mapped},
     {"a kernel after the unmap is clean", ADAPTING, CLEAN, .act = use_between_mappings},
-    {"waiting for an event of another device", ADAPTING, SIN(CROSS_DEVICE_WAIT), .act = wait_for_another_device,
+    {"waiting for an event of another device", ADAPTING, BREAKS(CROSS_DEVICE_WAIT), .act = wait_for_another_device,
      .two_devices = true},
-    {"a user event in a frame", ADAPTING, SIN(USER_EVENT), .act = make_a_user_event},
+    {"a user event in a frame", ADAPTING, BREAKS(USER_EVENT), .act = make_a_user_event},
     {"making things in the steady state", STEADY, AUDIT_RULE_CREATED_IN_STEADY, 7, .act = make_everything},
     {"making things while adapting is clean", ADAPTING, CLEAN, .act = make_everything},
-    {"releasing twice", ADAPTING, SIN(BAD_RELEASE), .act = release_twice},
-    {"retaining what is gone", ADAPTING, SIN(BAD_RELEASE), .act = retain_what_is_gone},
-    {"unmapping what is not mapped", SETUP, SIN(BAD_RELEASE), .act = unmap_what_is_not_mapped},
+    {"releasing twice", ADAPTING, BREAKS(BAD_RELEASE), .act = release_twice},
+    {"retaining what is gone", ADAPTING, BREAKS(BAD_RELEASE), .act = retain_what_is_gone},
+    {"unmapping what is not mapped", SETUP, BREAKS(BAD_RELEASE), .act = unmap_what_is_not_mapped},
     {"a clean program in shared memory", SETUP, CLEAN, .act = clean_frames},
     {"a clean program with copies", SETUP, CLEAN, .act = clean_staged_frames},
     {"a clean program on mapped memory", SETUP, CLEAN, .act = clean_mapped_frames},
@@ -685,7 +690,7 @@ static void play(const struct scene *scene)
     finish_both();
 }
 
-/* --- The rig --------------------------------------------------------------------------------------------- */
+/* --- Set-up and end -------------------------------------------------------------------------------------- */
 
 static bool open_device(void)
 {
@@ -705,7 +710,7 @@ static void make_rig(void)
     for (int i = 0; i < 2; i++) {
         fill[i] = new_kernel(program, "fill");
         buffer[i] = new_buffer(context, CL_MEM_READ_WRITE, BYTES, NULL);
-        drop(launch_fill(i, i, buffer[i], ITEMS, NULL)); /* compiles */
+        drop(launch_fill(i, i, buffer[i], ITEMS, NULL)); /* compiles the kernel */
     }
     host = aligned_alloc(4096, 2 * BYTES);
     memset(host, 0, 2 * BYTES);
@@ -727,7 +732,7 @@ static void free_rig(void)
     free(host);
 }
 
-/* A child leaves a context and a buffer behind; its report at exit must say so. */
+/* A child process leaks a context and a buffer. Its report at exit must name them. */
 static void report_names_the_leaks(const char *layer)
 {
     char path[] = "/tmp/cox-audit-XXXXXX";

@@ -1,13 +1,19 @@
-/* A real session under the auditing layer: are the rules kept over many frames, on these devices, by this policy?
+/* Runs a session under the auditing layer and checks that it breaks no rule over many frames.
  *
  *   audit_session DEVICES POLICY PIPELINE FRAMES [LAYER]
  *
- * DEVICES as for cox_runtime_create, "-" = all. PIPELINE: `rows` (one kernel on rows), `contracts` (two kernels, with a
- * halo, a table and a reduction), `passes` (three passes: rows of neighbours, which the first hands over and the second
- * does more rows for, then the whole picture, turned), `tonemap` (the library's own). Every frame's result is checked
- * too.
- * Policy `static` divides evenly, `chunks` gives a single device the same chunks in every frame: from frame ADAPTING on
- * nothing may be created. With others the bands move for ever, and what is created after frame 100 is told.
+ * DEVICES is as for cox_runtime_create; "-" = all. PIPELINE is one of
+ *   rows       one kernel on rows
+ *   contracts  two kernels, with a halo, a table and a reduction
+ *   passes     three passes: by exchange, fused, and one that reads the whole picture and turns it
+ *   tonemap    the library's own
+ *
+ * Every frame's result is checked too.
+ *
+ * With the policy `static`, and with `chunks` on a single device, bands are the same in all frames: from frame
+ * ADAPTING on, nothing may be created. With other policies bands move, and the program prints how many objects are
+ * created after frame MARK.
+ *
  * Exit status: 0 clean, 1 a violation or a wrong result, 77 no such device.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
@@ -63,10 +69,10 @@ static const char passes_source[] =
 static struct audit audit;
 static cox_runtime *runtime;
 static cox_session *session;
-static size_t pitch_bytes, pitch; /* of the first binding; in uints */
+static size_t pitch_bytes, pitch; /* of the first binding; `pitch` in uints */
 static cox_buffer *buffers[SETS][BINDINGS_MAX];
 static _Atomic uint64_t frames_done, frames_wrong, frames_failed;
-static unsigned char *first_picture; /* tonemap: what the first frame gave */
+static unsigned char *first_picture; /* tonemap: the result of the first frame */
 static size_t picture_bytes;
 
 static void log_line(void *user, enum cox_log_level level, const char *line)
@@ -82,7 +88,7 @@ static void add_bins(void *into, const void *partial, size_t bytes, void *user)
         ((uint32_t *)into)[i] += ((const uint32_t *)partial)[i];
 }
 
-/* --- What a frame holds ---------------------------------------------------------------------------------- */
+/* --- Contents of frames ---------------------------------------------------------------------------------- */
 
 static uint32_t input_at(uint64_t frame, uint32_t row, uint32_t column)
 {
@@ -109,7 +115,7 @@ static void fill_input(uint64_t frame)
             in[row * pitch + column] = input_at(frame, row, column);
 }
 
-/* Every row at a few columns, which move from frame to frame. */
+/* Checks each row at a few columns, which differ from frame to frame. */
 static bool right_uints(uint64_t frame, int out_binding, uint32_t (*expected)(uint64_t, uint32_t, uint32_t))
 {
     const uint32_t *out = cox_buffer_data(buffers[frame % SETS][out_binding]);
@@ -122,7 +128,7 @@ static bool right_uints(uint64_t frame, int out_binding, uint32_t (*expected)(ui
     return true;
 }
 
-/* What the input is after so many blurs. */
+/* The input after `times` blurs. */
 static uint32_t blurred_at(uint64_t frame, uint32_t row, uint32_t column, uint32_t times)
 {
     const uint32_t above = row > 0 ? row - 1 : 0, below = row + 1 < ROWS ? row + 1 : row;
@@ -165,9 +171,9 @@ struct pipeline {
     const char *name;
     cox_status (*create)(struct cox__session_spec *params);
     const void *frame_params;
-    uint32_t (*expected)(uint64_t frame, uint32_t row, uint32_t column); /* NULL: as the first frame */
+    uint32_t (*expected)(uint64_t frame, uint32_t row, uint32_t column); /* NULL: the same as the first frame */
     int out, bins;                                                       /* bindings; bins = 0: none */
-    size_t bytes[BINDINGS_MAX]; /* of each binding's buffer, 0 for scratch; filled in by create */
+    size_t bytes[BINDINGS_MAX]; /* of each binding's buffer, 0 for scratch; set by create */
     uint32_t bindings;
 };
 
@@ -343,7 +349,7 @@ static cox_status run_frames(uint64_t from, uint64_t to)
 {
     for (uint64_t frame = from; frame < to; frame++) {
         if (pipeline->expected)
-            fill_input(frame); /* at most IN_FLIGHT frames are under way, none with this set */
+            fill_input(frame); /* at most IN_FLIGHT frames are in flight, none of them with this set */
         const struct cox__frame_spec next = {
             .buffers = buffers[frame % SETS], .buffer_count = pipeline->bindings, .params = pipeline->frame_params};
         cox_status status = cox__session_submit(session, &next, on_done, NULL);
@@ -416,7 +422,7 @@ int main(int argc, char **argv)
                                        .params_bytes = sizeof(int),
                                        .policy = argv[2],
                                        .in_flight = IN_FLIGHT,
-                                       .device_timeout_ns = 60000000000 /* a busy machine */};
+                                       .device_timeout_ns = 60000000000 /* for busy machines */};
     status = pipeline->create(&params);
     if (status)
         return failed("cox_session_create", status);

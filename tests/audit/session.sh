@@ -1,15 +1,20 @@
 #!/bin/sh
-# Real sessions under the auditing layer on every set-up that this machine can give: sh session.sh BIN_DIR SOURCE_DIR
-# FRAMES=N for another number than 1000, or 150 under AddressSanitizer.
-# COX_SHORT=1: the first set-up that this machine can have, and 150 frames.
+# Sessions under the auditing layer (session.c), on each set-up of devices that this machine can have.
+#
+#   sh session.sh BIN_DIR SOURCE_DIR
+#
+# Environment:
+#   FRAMES=N     number of frames (1000, or 150 under AddressSanitizer)
+#   COX_SHORT=1  only the first set-up that this machine can have, and 150 frames
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"
 [ -z "${ASAN_OPTIONS:-}${COX_SHORT:-}" ] && enough=1000 || enough=150
 frames=${FRAMES:-$enough}
 
-# audit NAME DEVICES: run every pipeline with `static`, whose bands stay, and with `ewma`, whose bands move. `chunks` gives out
-# rows on demand. `adaptive`, the default policy, does all of this and also measures on copies.
+# audit NAME DEVICES: run every pipeline with `static`, whose bands stay, and with `ewma`, whose bands move. Some
+# also run with `chunks`, which hands out rows on demand, or with the default policy `adaptive`. The latter does all
+# of this, and also measures by shadow runs.
 audit() {
     wanted || return
     for pair in rows/static rows/ewma rows/chunks contracts/static contracts/ewma contracts/adaptive \

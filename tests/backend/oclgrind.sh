@@ -3,16 +3,19 @@
 #
 #   sh oclgrind.sh BIN_DIR SOURCE_DIR
 #
-# It knows a mapping by its host address alone and so takes one wrapper of a range for another: its "mapped" messages say
-# nothing here. Its check for uninitialised memory crashes where kernels do not run on the main thread.
+# Two of its checks are not used:
+# - It identifies a mapping by its host address alone, so it confuses buffers that wrap the same range. Messages
+#   about
+#   "mapped" memory are ignored.
+# - Its check for uninitialised memory crashes if kernels run on another thread than the main one.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"
 suite=$COX_TEST_DIR/backend_suite
 need_oclgrind "$suite"
 
-# Its calls share tables of events without a lock and crash where two threads make them at the same moment (asyncEnqueue,
-# asyncQueueRelease): on two cores 1 of 30 to 39 of 40 runs, on one none of 60. There a switch of threads may still hit it.
+# Two calls at the same moment (asyncEnqueue, asyncQueueRelease) can crash it: its tables of events have no lock. On
+# two cores 1 of 30 to 39 of 40 runs crashed, on one core none of 60. A thread switch may still cause it there.
 core=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
 may_crash='/lib(oclgrind|LLVM|clang)'
 if launch "the suite" timeout 1200 taskset -c "$core" oclgrind --data-races --max-errors 1000000 --log "$work/found" \

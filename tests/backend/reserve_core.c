@@ -1,5 +1,5 @@
-/* The reserved core with a real CPU platform, read from /proc/self/task. A plain program, which runs itself once per
- * scenario, so that each is the first user of OpenCL in its process.
+/* The reserved core with a real CPU platform, observed in /proc/self/task. Plain program. It starts itself once for
+ * each scenario, so that each scenario is the first user of OpenCL in its process.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/captured_log.h"
@@ -35,11 +35,11 @@ static int failures;
 struct thread {
     long id;
     bool scheduler;
-    bool watchdog; /* does next to nothing */
-    bool task;     /* one of the library's, which comes with its creator's mask, leaves the core, and is soon gone */
+    bool watchdog; /* the watchdog thread, which is almost idle */
+    bool task;     /* a worker thread: it starts with its creator's mask, leaves the core, and soon ends */
     bool caller;
-    char allowed[256]; /* "0-1,4" */
-    long cpu;          /* where it ran last */
+    char allowed[256]; /* such as "0-1,4" */
+    long cpu;          /* the core on which it ran last */
 };
 
 static bool list_has(const char *list, uint32_t cpu)
@@ -95,7 +95,7 @@ static bool read_thread(const char *id, struct thread *thread)
     fclose(file);
     if (!rest)
         return false;
-    int field = 2; /* the name, which ends at the parenthesis */
+    int field = 2; /* skip the name, which ends at the parenthesis */
     for (const char *at = rest + 1; (at = strchr(at, ' ')) != NULL; at++) {
         field++;
         if (field == 39)
@@ -153,7 +153,7 @@ static void frame_done(void *user, uint64_t frame, cox_status status)
     atomic_store((_Atomic int *)user, status == COX_OK ? 1 : 2);
 }
 
-/* Run frames that keep the workers busy, and look meanwhile where threads run. Returns the samples taken. */
+/* Run frames that keep the workers busy, and sample on which cores threads run. Returns the number of samples. */
 static size_t work_and_watch(cox_runtime *runtime, uint32_t cpu, bool kept_off)
 {
     cox_session *session = NULL;
@@ -175,7 +175,7 @@ static size_t work_and_watch(cox_runtime *runtime, uint32_t cpu, bool kept_off)
         CHECK(status == COX_OK, "%s", cox_status_text(status));
         while (status == COX_OK && atomic_load(&done) == 0) {
             size_t count = read_threads();
-            for (size_t i = 0; i < count && kept_off && failures < 10; i++) { /* ten say enough */
+            for (size_t i = 0; i < count && kept_off && failures < 10; i++) { /* the first ten failures suffice */
                 if (threads[i].scheduler)
                     CHECK(threads[i].cpu == (long)cpu, "the scheduler ran on CPU %ld", threads[i].cpu);
                 else if (!threads[i].caller && !threads[i].task)
@@ -207,7 +207,7 @@ static size_t work_and_watch(cox_runtime *runtime, uint32_t cpu, bool kept_off)
 
 static char caller_before[256];
 
-/* Ends the scenario where the machine has no CPU platform. */
+/* Ends the scenario if the machine has no CPU platform. */
 static cox_runtime *create(enum cox_reserve reserve, uint32_t cpu)
 {
     cox_runtime *runtime = NULL;
@@ -234,7 +234,7 @@ static struct cox_host_info host_of(const cox_runtime *runtime)
     return host;
 }
 
-/* A scheduler thread binds itself first thing, which may be a moment after cox_runtime_create has returned. */
+/* A scheduler thread binds itself first, possibly shortly after cox_runtime_create has returned. */
 static size_t read_threads_with(size_t schedulers)
 {
     size_t count = 0;
@@ -250,7 +250,7 @@ static size_t read_threads_with(size_t schedulers)
     return count;
 }
 
-/* Whether another thread than the scheduler and the caller may run on the core. */
+/* Whether a thread other than the schedulers and the caller may run on the core. */
 static bool may_run_on(uint32_t cpu, size_t count)
 {
     bool any = false;
@@ -259,12 +259,12 @@ static bool may_run_on(uint32_t cpu, size_t count)
     return any;
 }
 
-/* The caller's mask is as it was, the schedulers are bound to the core, everybody else stays off it. */
+/* The caller's mask is unchanged, the scheduler threads are bound to the core, and no other thread may run on it. */
 static void check_kept_off(cox_runtime *runtime, uint32_t cpu, size_t expected_schedulers)
 {
     const struct cox_host_info host = host_of(runtime);
     size_t count = read_threads_with(expected_schedulers), schedulers = 0, workers = 0;
-    for (int tries = 0; tries < TRIES && may_run_on(cpu, count); tries++) { /* a task's thread has no name yet */
+    for (int tries = 0; tries < TRIES && may_run_on(cpu, count); tries++) { /* a worker thread has no name at first */
         usleep(10000);
         count = read_threads_with(expected_schedulers);
     }
@@ -305,7 +305,7 @@ static void scenario_kept(enum cox_reserve reserve, uint32_t cpu)
     CHECK(samples >= 4, "%zu looks at the threads are too few to say where they ran", samples);
     check_kept_off(runtime, host.reserved_cpu, 1);
 
-    /* A second runtime beside the first. */
+    /* A second runtime in the same process. */
     logged[0] = '\0';
     cox_runtime *second = create(reserve, cpu);
     CHECK(strstr(logged, "workers were there already"), "the log says:\n%s", logged);
@@ -320,7 +320,7 @@ static void scenario_kept(enum cox_reserve reserve, uint32_t cpu)
     cox_runtime_destroy(&second);
 }
 
-/* Another library starts the workers; everything goes on, and the log says so. */
+/* Another library starts the workers first. The runtime still works, and the log reports it. */
 static void scenario_foreign(void)
 {
     void *library = dlopen("libOpenCL.so.1", RTLD_NOW);
@@ -346,7 +346,8 @@ static void scenario_foreign(void)
     cox_runtime_destroy(&runtime);
 }
 
-/* Nothing is reserved, and every thread has the caller's mask: with AUTO too, as a CPU alone needs no feeding. */
+/* No core is reserved, and every thread has the caller's mask. AUTO does the same, since a CPU alone needs no
+ * feeding. */
 static void scenario_none(enum cox_reserve reserve)
 {
     cox_runtime *runtime = create(reserve, 0);
@@ -396,7 +397,7 @@ static int run_scenario(const struct scenario *scenario)
 
 int main(int argc, char **argv)
 {
-    /* One CPU platform whose threads do as they are told; Mesa's would be beside the point. */
+    /* Only one CPU platform, whose threads accept a mask. Mesa's driver is not part of this test. */
     unsetenv("RUSTICL_ENABLE");
     unsetenv("POCL_AFFINITY");
     unsetenv("POCL_DEVICES");

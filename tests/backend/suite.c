@@ -1,11 +1,14 @@
-/* One suite for every set-up of OpenCL devices: each access contract at odd sizes, with random splits, rows handed out
- * on demand, shadows, one to four frames in flight, in memory of the runtime and of the application, compared with a
- * plain loop on the host.
+/* The backend's tests on real OpenCL devices. For each access contract it runs frames with:
+ * - odd sizes, and random splits, with pools and shadow runs
+ * - one to four frames in flight
+ * - memory of the runtime and of the application
+ *
+ * Results are compared with a plain loop on the host.
  *
  *   backend_suite [OPTION of bits_suite.h]... [--mode shared|mapped|staged] [--only CONTRACT]
  *
- * --expect and --mode fail the run if other devices than meant take part. Prints one hash over all outputs, which is
- * the same on every set-up, and "N passed, N failed"; the exit status is 0 if nothing failed, 77 without OpenCL
+ * With --expect or --mode, the run fails if other devices take part. It prints one hash over all outputs, which is
+ * the same for all devices, and "N passed, N failed". The exit status is 0 if nothing failed, and 77 without OpenCL
  * devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
@@ -52,7 +55,7 @@ static const char whole_source[] =
     "    out[y * pitch1 + x] = table[in[y * pitch0 + x] & 255u] + add + (uint)(first + y);\n"
     "}\n";
 
-/* Local memory, barriers and atomics: all items of a group reach the barriers. */
+/* Local memory, barriers and atomics. All work-items of a group reach the barriers. */
 static const char reduce_source[] = ROWS_KERNEL
     "kernel void reduce_kernel(global const uint *in, global uint *bins, local uint *part, int columns, int first,\n"
     "                          int rows, int pitch0, uint add) {\n"
@@ -71,7 +74,7 @@ static const char reduce_source[] = ROWS_KERNEL
     "    if (lane == 0) atomic_max(&bins[64], part[64]);\n"
     "}\n";
 
-/* An item does two luma rows and the chroma row that goes with them. */
+/* A work-item computes two luma rows and their chroma row. */
 static const char chroma_source[] =
     "kernel void chroma_kernel(global const uint *luma, global const uint *chroma, global uint *out,\n"
     "                          global uint *chroma_out, int columns, int first, int rows, int pitch0, int pitch1,\n"
@@ -94,7 +97,7 @@ static const char stages_source[] =
     "    out[y * pitch2 + x] = middle[y * pitch1 + x] ^ ((uint)(first + y) * 2654435761u);\n"
     "}\n";
 
-/* As halo_kernel, of which bands may have rows beyond their own: so it knows where each begins. */
+/* Like halo_kernel. A fused band computes rows beyond its own, so the kernel gets the first row of each buffer. */
 static const char near_source[] =
     "kernel void near_kernel(global const uint *in, global uint *out, int columns, int first, int rows, int pitch0,\n"
     "                        int pitch1, uint add, int frame, int origin, int origin1) {\n" GUARD
@@ -121,7 +124,7 @@ struct params {
     uint32_t add;
 };
 
-/* ---- what they should give ---- */
+/* ---- expected results ---- */
 
 struct shape {
     uint32_t columns;
@@ -130,7 +133,7 @@ struct shape {
     uint32_t add;
 };
 
-/* What one pass makes of one pixel of a frame. */
+/* The result of one pass for one pixel of a frame. */
 typedef void pixel_fn(const struct shape *shape, uint32_t *const *planes, uint32_t r, uint32_t c);
 
 static uint32_t *at(const struct shape *shape, uint32_t *const *planes, uint32_t plane, uint32_t r, uint32_t c)
@@ -140,7 +143,7 @@ static uint32_t *at(const struct shape *shape, uint32_t *const *planes, uint32_t
 
 static uint32_t mapped(uint32_t in, uint32_t r)
 {
-    /* Two statements: no compiler may contract across them. */
+    /* In two statements, so that no compiler contracts them into an fma. */
     float v = (float)(in & 0xffffu);
     const float scaled = fmaf(v, 1.37f, 0.25f) * 0.71f;
     uint32_t bits;
@@ -242,9 +245,9 @@ static void take_bins(void *user, const struct cox_pass_result *end)
 struct plane {
     enum cox__row_access row_access;
     enum cox__access access;
-    bool half; /* half as wide and half as high */
+    bool half; /* half the width and half the height */
     bool scratch;
-    bool turned; /* rows and columns changed for each other */
+    bool turned; /* rows and columns exchanged */
 };
 
 #define IN .access = COX__READ
@@ -269,7 +272,7 @@ struct plane {
 static const struct contract {
     const char *name;
     const char *source;
-    pixel_fn *pixels[2]; /* all of the first, then all of the second */
+    pixel_fn *pixels[2]; /* computes the first pass for all pixels, then the second */
     struct {
         struct plane list[PLANES_MAX];
         uint32_t count;
@@ -381,14 +384,14 @@ static void expect(const struct contract *contract, const struct shape *shape, u
 
 /* ---- splits ---- */
 
-/* Rows below a row alignment, or the frame's end. */
+/* Rows below row alignment number `row_units`, at most the frame's rows. */
 static uint32_t rows_before(const struct cox_sched_view *view, uint32_t row_units)
 {
     const uint64_t rows = (uint64_t)row_units * view->row_alignment;
     return rows < view->rows ? (uint32_t)rows : view->rows;
 }
 
-/* Some band done once more by a device without one, if there is such a device. */
+/* Repeat some rows on a device that has no band, if the drawn device has none. */
 static void random_shadow(uint64_t *seed, const struct cox_sched_view *view, uint32_t row_units, struct cox_split *out)
 {
     const uint32_t device = random_below(seed, view->device_count), from = random_below(seed, row_units);
@@ -399,8 +402,8 @@ static void random_shadow(uint64_t *seed, const struct cox_sched_view *view, uin
     out->shadow = (struct cox_band){device, rows_before(view, from), rows_before(view, to) - rows_before(view, from)};
 }
 
-/* Up to two bands for each device, boundaries anywhere on the row alignment. Every second time one band is left in
- * the pool; a shadow where a device is idle. */
+/* Up to two bands for each device, cut at multiples of the row alignment. Every second split has a pool, and an
+ * idle device may get a shadow run. */
 static cox_status random_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     uint64_t *seed = state;
@@ -424,7 +427,7 @@ static cox_status random_split(void *state, const struct cox_sched_view *view, s
     return COX_OK;
 }
 
-/* Up to half of what is left, or all of it, or nothing. */
+/* Grants up to half of the rows left, or all, or none. */
 static void random_grant(void *state, const struct cox_sched_view *view, const struct cox_chunk_request *offer,
                          struct cox_chunk *out)
 {
@@ -452,7 +455,7 @@ struct suite {
 };
 
 struct frame {
-    uint32_t *base[PLANES_MAX]; /* the application's allocation, if it is one */
+    uint32_t *base[PLANES_MAX]; /* the allocation if the application owns the memory */
     uint32_t *data[PLANES_MAX];
     uint32_t *want[PLANES_MAX];
     cox_buffer *buffers[PLANES_MAX];
@@ -473,7 +476,7 @@ struct run {
     enum memory memory;
     uint32_t in_flight;
     size_t bytes[PLANES_MAX];
-    uint32_t used[PLANES_MAX]; /* elements of a row that count */
+    uint32_t used[PLANES_MAX]; /* elements of a row that are compared */
     uint32_t height[PLANES_MAX];
     struct frame frames[POOL_MAX];
     char name[96];
@@ -509,7 +512,7 @@ static void plan_planes(struct run *run, struct cox__binding *bindings)
     }
 }
 
-/* The application's memory is aligned as little as the kernels allow, with a canary behind. */
+/* The application's memory has the smallest alignment that kernels allow, and guard bytes behind it. */
 static cox_status make_buffer(const struct run *run, struct frame *frame, uint32_t i)
 {
     if (run->memory != MEMORY_APPLICATION)
@@ -542,7 +545,7 @@ static bool make_frame(struct run *run, struct frame *frame, uint64_t *seed)
             return false;
         frame->data[i] = cox_buffer_data(frame->buffers[i]);
 
-        /* The same values whatever the pitch is, which depends on the devices. */
+        /* Values do not depend on the pitch, which depends on the devices. */
         for (uint32_t r = 0; r < run->height[i]; r++)
             for (uint32_t c = 0; c < run->used[i]; c++)
                 *at(&run->shape, frame->data, i, r, c) = (uint32_t)random_next(seed);
@@ -619,7 +622,7 @@ static bool play(struct run *run, cox_session *session)
             if (cox__session_submit(session, &submitted, on_done, frame) != COX_OK)
                 return fail(run, "submit");
             run->shape.add = frame->params.add;
-            expect(run->contract, &run->shape, frame->want); /* while the devices work */
+            expect(run->contract, &run->shape, frame->want); /* computed while the devices work */
         }
         cox_session_wait(session);
         for (uint32_t f = 0; f < pool; f++) {
@@ -639,7 +642,7 @@ static bool all_devices_helped(struct run *run, cox_session *session)
     if (info.device_count != run->suite->bits.device_count)
         return fail(run, "a device did not take part");
     for (uint32_t d = 0; d < info.device_count; d++)
-        if (info.devices[d].lost) /* one that is late with its last band, on a busy machine, is not */
+        if (info.devices[d].lost) /* a device that is only late, on a busy machine, does not count */
             return fail(run, "a device left the session");
     return true;
 }
@@ -762,7 +765,7 @@ int main(int argc, char **argv)
             for (enum memory memory = 0; memory < MEMORY_KINDS; memory++) {
                 const uint32_t *size = small ? small_sizes[s] : sizes[s];
                 if ((suite.only && strcmp(suite.only, contracts[c].name) != 0) ||
-                    (contracts[c].pass_count && size[1] < HALO_ROWS)) /* which is refused */
+                    (contracts[c].pass_count && size[1] < HALO_ROWS)) /* such frames are refused */
                     continue;
                 run_one(&suite, &contracts[c], size, memory,
                         memory == MEMORY_COMMON ? 2 + (s + c) % 3 : 1 + (s + c + 2 * memory) % 4);

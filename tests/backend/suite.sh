@@ -1,10 +1,10 @@
 #!/bin/sh
-# The backend suite on every set-up of OpenCL devices that this machine's packages allow, each with only the platforms it
-# names, and once on whatever devices the machine has. All set-ups must give the same hash.
+# The backend suite on each set-up of OpenCL devices that this machine's packages allow (tests/support/setups.sh),
+# then on all devices of the machine. All runs must give the same hash.
 #
 #   sh suite.sh BIN_DIR SOURCE_DIR
 #
-# COX_SHORT=1: the first set-up that this machine can have.
+# COX_SHORT=1: only the first set-up that this machine can have.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"

@@ -1,17 +1,17 @@
-/* Same bits: each filter gives one result, to the last bit, whichever device made which rows; integers and the sums of
- * convolutions are the reference's.
+/* Same bits: each filter gives the same result to the last bit, whichever device computed which rows. Integers and
+ * the sums of convolutions are equal to the reference's.
  *
  *   bits_filter [--devices SEL] [--cache DIR] [--expect N] [--splits N] [--reference] [--small] [--only NAME]
  *               [--verbose]
  *
- * Each case of support/ref_filter_case.c: one frame by each device alone, then one by all devices under each of
- * --splits N random splits (50 unless said). Before each frame the output is filled with the complement of what is
- * expected. Filters that can be built of passes in two ways are two cases of one name.
+ * For each case of support/ref_filter_case.c it runs one frame on each device alone, then one frame on all devices
+ * for each of --splits N random splits (50 by default). Before each frame the output is filled with the complement
+ * of the expected result. A filter with two possible lists of passes is two cases with the same name.
  *
  * --small cuts the planes down to 40 x 40 and the splits to four, for a simulator.
  *
- * What is printed is said in support/bits.sh, which compares the hashes of several set-ups. The exit status is 0 if
- * nothing failed, 77 without OpenCL devices.
+ * same.sh describes the output and compares the hashes of several set-ups. The exit status is 0 if nothing failed,
+ * 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/bits_suite.h"
 #include "support/ref_filter_case.h"
@@ -37,7 +37,7 @@ static void run_case(const struct filter_case *about)
                                  .lanes = &test.frame,
                                  .lane_count = 1,
                                  .splits = suite.splits,
-                                 .intact = !suite.staged}; /* else whole rows go there and back */
+                                 .intact = !suite.staged}; /* staged devices copy whole rows */
     snprintf(result.how, sizeof result.how, "%s", forms[about->shape.form]);
     bits_result_print(&suite, &result, bits_result_run(&suite, &test.session, &result, 1, NULL));
     if (suite.reference) {

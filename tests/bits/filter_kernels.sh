@@ -1,6 +1,7 @@
 #!/bin/sh
-# Every filter in both forms of its kernels (kernels.c), by hand, on PoCL; kernels.sh does it on Oclgrind.
-# sh filter_kernels.sh BIN_DIR SOURCE_DIR
+# Every filter in both forms of its kernels (kernels.c), on PoCL. kernels.sh does the same on Oclgrind.
+#
+#   sh filter_kernels.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 set -u
 work=$(mktemp -d) || exit 1

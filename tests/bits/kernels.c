@@ -1,19 +1,23 @@
-/* Every kernel of the library in every variant, on small frames: for a simulator that looks at each access
- * (kernels.sh), the filters also for PoCL (filter_kernels.sh).
+/* Runs every kernel of the library in every variant on small frames. It is made for a simulator that checks each
+ * access (kernels.sh). The filters also run on PoCL (filter_kernels.sh).
  *
- *   bits_kernels [--vectors | --scalars] [NAME]...    only this form; only kernels of these names: picture, histogram,
- *                                                     video, filter
+ *   bits_kernels [--vectors | --scalars] [NAME]...
  *
- * Picture and histogram: each input, output and form. Video: each value of each build option, and each two values that
- * go together, together in one kernel at least; which those are is computed. Filters: the cases of
- * support/ref_filter_case.c on planes of at most 40 x 40, against the reference. The vector and the scalar form of a
- * variant must give the same bits, whole and cut into bands.
+ * --vectors and --scalars select one form. NAMEs select kernels: picture, histogram, video, filter.
+ * - Picture and histogram: each input, output and form.
+ * - Video: each value of each build option, and each pair of values that can be combined, in at least one kernel.
+ *   The
+ *   program computes these combinations.
+ * - Filters: the cases of support/ref_filter_case.c on planes of at most 40 x 40, against the reference.
  *
- * The kernels are run by hand: all OpenCL calls come from one thread, since Oclgrind keeps what it knows of memory's
- * being initialised by thread; and each band has buffers of its own that hold the rows it was promised and no more,
- * whereas the runtime's go on to the end of the frame.
+ * The vector and the scalar form of a variant must give the same bits, for the whole frame and for bands.
  *
- * Prints a line "bits KERNEL NUMBER SIZE HASH RUNS equal" (or DIFFERENT) for each variant, and "N passed, N failed".
+ * The program calls OpenCL itself, for two reasons. Oclgrind tracks initialised memory per thread, so all calls
+ * come from one thread. And each band has buffers that hold exactly its rows, whereas the runtime's buffers hold
+ * the whole frame.
+ *
+ * It prints a line "bits KERNEL NUMBER SIZE HASH RUNS equal" (or DIFFERENT) for each variant, and "N passed, N
+ * failed".
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "engine/pipeline.h"
@@ -42,13 +46,13 @@ struct run {
     struct cox__pipeline pipeline;
     const void *params;
     struct bits_frame *frame;
-    uint8_t *data[COX_BUFFERS_MAX]; /* of each binding, scratch too */
+    uint8_t *data[COX_BUFFERS_MAX]; /* of each binding, also scratch */
 };
 
-/* Part of a binding in a buffer of just that size. */
+/* A part of a binding, in a buffer of exactly that size. */
 struct part {
     cl_mem mem;
-    uint32_t origin; /* row */
+    uint32_t origin; /* first row */
     size_t at, bytes;
 };
 
@@ -64,7 +68,7 @@ static void copy_out(const struct part *part, uint8_t *to)
               "clEnqueueReadBuffer");
 }
 
-/* What is written by rows stays uninitialised: reading it before would be told. */
+/* A buffer that the pass writes by rows is not initialised, so that the simulator reports reads before writes. */
 static struct part part_open(const struct run *run, const struct cox__pass *pass, uint32_t index, uint32_t first_row,
                              uint32_t rows)
 {
@@ -119,8 +123,8 @@ static void set_args(const struct run *run, const struct cox__stage *stage, cl_k
     }
 }
 
-/* What one kernel initialised, Oclgrind does not know in the next one's threads: so it goes through the host and back.
- * The last buffer that a stage takes is the one that it writes. */
+/* Copy the stage's output to the host and back: Oclgrind does not see that one kernel initialised memory for
+ * threads of the next. The last buffer among a stage's arguments is its output. */
 static void take_round(const struct cox__stage *stage, const struct part *parts)
 {
     const struct part *written = NULL;
@@ -168,7 +172,7 @@ static void run_band(const struct run *run, const struct cox__pass *pass, int fo
 
 /* --- A frame ------------------------------------------------------------------------------------------------------ */
 
-/* Nothing is written yet, and nothing counted. */
+/* Overwrite the outputs and clear the sums. */
 static void forget(const struct run *run)
 {
     bits_frame_spoil(run->frame, NULL);
@@ -190,7 +194,7 @@ static void run_pass(const struct run *run, const struct cox__pass *pass, int fo
     }
 }
 
-/* The whole frame, then in three bands or so. False if one is not the first one's. */
+/* Run the whole frame, then three bands or so. Returns false if a result differs from the first one. */
 static bool run_form(const struct run *run, int form, cl_kernel *kernels, uint64_t *hash, uint32_t *runs)
 {
     bool equal = true;
@@ -207,7 +211,7 @@ static bool run_form(const struct run *run, int form, cl_kernel *kernels, uint64
     return equal;
 }
 
-/* Both forms of the pipeline's kernels, whole and in bands; then the frame holds the last result. */
+/* Run both forms of the pipeline's kernels, for the whole frame and in bands. The last result stays in the frame. */
 static bool run_frame(const char *name, uint32_t number, uint32_t width, uint32_t height, struct bits_frame *frame,
                       const struct cox__session_spec *session, const void *params)
 {
@@ -246,7 +250,7 @@ static bool run_frame(const char *name, uint32_t number, uint32_t width, uint32_
 static const uint32_t sizes[][2] = {{1, 1}, {3, 5}, {37, 21}};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Draw the inputs. */
+/* Fills an input with random data. */
 typedef void fill_fn(void *plane, size_t bytes, uint64_t *seed);
 
 static void fill_inputs(struct bits_frame *frame, fill_fn *fill, uint64_t seed)
@@ -258,7 +262,7 @@ static void fill_inputs(struct bits_frame *frame, fill_fn *fill, uint64_t seed)
 
 /* --- Pictures ----------------------------------------------------------------------------------------------------- */
 
-/* Light from 2^-12 up, some of it negative, infinite or no number. */
+/* Light from 2^-12 up, some of it negative, infinite or NaN. */
 static void fill_halves(void *plane, size_t bytes, uint64_t *seed)
 {
     uint16_t *half = plane;
@@ -298,7 +302,7 @@ static void run_pictures(bool histogram)
 
 /* --- Films -------------------------------------------------------------------------------------------------------- */
 
-/* What a video kernel is built for, as one number for each choice. */
+/* The build options of a video kernel, as one number each. */
 enum {
     IN_KIND,
     IN_SUB,
@@ -340,8 +344,8 @@ static void make_format(struct cox_video_format *format, const struct cox_video_
     format->range = (enum cox_color_range)range;
 }
 
-/* Of the given size out. False: no such thing. A choice that means nothing for the others' sake has its first value
- * only. */
+/* The shape of a variant with an output of this size. Returns false if the combination is impossible. An option
+ * without effect in this combination must have its first value. */
 static bool make_shape(const struct variant *variant, uint32_t width, uint32_t height, struct cox_video_shape *shape)
 {
     static const struct cox_video_format in_kinds[] = {
@@ -405,7 +409,7 @@ static bool draw_variant(uint64_t *seed, struct variant *variant)
     return make_shape(variant, 8, 8, &shape);
 }
 
-/* Each time the variant that brings most new pairs, of many drawn; until none of very many brings one. */
+/* Choose variants. Of many random ones it takes the one with most new pairs of values, until very many bring none. */
 static uint32_t choose_variants(struct variant *chosen)
 {
     static struct random_pairs pairs;
@@ -429,7 +433,7 @@ static uint32_t choose_variants(struct variant *chosen)
     return count;
 }
 
-/* Codes of every size: all bits are drawn. As half floats they are mostly light, with what is no number among it. */
+/* Random bits, so codes of every size. As half floats they are mainly light, with some NaN. */
 static void fill_codes(void *plane, size_t bytes, uint64_t *seed)
 {
     uint16_t *words = plane;
@@ -459,11 +463,11 @@ static void run_films(void)
     uint32_t count = choose_variants(chosen);
     for (uint32_t i = 0; i < count; i++)
         run_film(&chosen[i], i, sizes[SIZES - 1][0], sizes[SIZES - 1][1]);
-    /* Vectors of v210 are read from wider frames only. */
+    /* v210 is read by vectors only in wider frames. */
     for (uint32_t i = 0; i < count; i++)
         if (chosen[i].value[IN_KIND] == V210_IN)
             run_film(&chosen[i], i, 145 + i % 6, 5);
-    /* Sizes are no build options: one variant in eight on the small ones. */
+    /* Sizes are not build options, so one variant in eight suffices for the small ones. */
     for (uint32_t i = 0; i < count; i += 8)
         for (size_t s = 0; s + 1 < SIZES; s++)
             run_film(&chosen[i], i, sizes[s][0], sizes[s][1]);

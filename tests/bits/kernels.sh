@@ -1,10 +1,11 @@
 #!/bin/sh
-# Every kernel in every variant (kernels.c) on Oclgrind, which looks at each access: none is out of bounds, no
-# two race; in the scalar form of the mapping kernels also: nothing uninitialised is used. The vector form must give the scalar
-# form's bits.
+# Every kernel in every variant (kernels.c) on Oclgrind, which checks each access. There must be
+# - no access out of bounds and no data race
+# - no use of uninitialised memory, checked for the scalar form of the mapping kernels
+# - equal results of the vector and the scalar form
 #
-# Of vectors of 16 Oclgrind 21.10 does not know what is initialised: it reports constants, and crashes. The filters' scalar form
-# has vectors too, of 8 samples loaded from an array, of which it says the same.
+# Oclgrind 21.10 does not track initialisation in vectors of 16: it reports constants, and crashes. It does the same
+# for the filters' scalar form, which has vectors of 8 loaded from an array.
 #
 #   sh kernels.sh BIN_DIR SOURCE_DIR
 #
@@ -14,7 +15,7 @@
 program=$COX_TEST_DIR/bits_kernels
 need_oclgrind "$program"
 
-# It cannot run what clang makes of always_inline.
+# Without inlining, since Oclgrind cannot run clang's code for always_inline.
 grind() { # NAME OPTIONS...
     name=$1
     shift

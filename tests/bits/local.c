@@ -1,14 +1,14 @@
-/* Same bits: the operator local gives one result, to the last bit, whichever device made which rows of which pass, and
- * pictures and frames within a code of 8 bits of the double-precision reference, two of 10.
+/* Same bits: the operator `local` gives the same result to the last bit, whichever device computed which rows of
+ * which pass. Pictures and frames are within one code of 8 bits, or two of 10, of the double-precision reference.
  *
  *   bits_local [--devices SEL] [--cache DIR] [--expect N] [--splits N] [--reference] [--verbose]
  *
- * Two pictures and the films of support/ref_video_case.c: one frame by each device alone, then one by all devices under
- * each of --splits N random splits (50 unless said), every pass under one of its own. Before each frame the output is
- * filled with the complement of what is expected.
+ * It runs two pictures and the films of support/ref_video_case.c. Each gets one frame on each device alone, then
+ * one frame on all devices for each of --splits N random splits (50 by default). Each pass has a different split.
+ * Before each frame the output is filled with the complement of the expected result.
  *
- * What is printed is said in support/bits.sh, which compares the hashes of several set-ups. The exit status is 0 if
- * nothing failed, 77 without OpenCL devices.
+ * same.sh describes the output and compares the hashes of several set-ups. The exit status is 0 if nothing failed,
+ * 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/bits_suite.h"
@@ -17,7 +17,7 @@
 
 static struct bits_suite suite = {.splits = 50};
 
-/* Run and print. The frame holds the result. */
+/* Run the session and print the result, which stays in the frame. */
 static void run(const char *name, uint32_t width, uint32_t height, struct bits_frame *frame,
                 const struct cox__session_spec *session, const void *params)
 {

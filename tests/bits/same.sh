@@ -1,22 +1,24 @@
 #!/bin/sh
-# Compare the bits of all set-ups.   sh same.sh BIN_DIR SOURCE_DIR filter|local|tonemap|video
+# Compares the results of several set-ups.   sh same.sh BIN_DIR SOURCE_DIR filter|local|tonemap|video
 #
-# The set-ups are PoCL, llvmpipe, two sub-devices, and PoCL + llvmpipe, mapped and staged. Each sees only the platforms that it
-# names. The program bits_NAME runs on each of them, in both arithmetics if the devices have both. In one arithmetic all set-ups
-# must print the same hashes.
+# The set-ups are PoCL, llvmpipe, two sub-devices, and PoCL + llvmpipe, mapped and staged. Each sees only the
+# platforms that it names. The program bits_NAME runs on each of them, in both arithmetics if the devices have both.
+# In one arithmetic all set-ups must print the same hashes.
 #
-# A program prints for each thing compared   bits WHAT SIZE HOW HASH RUNS equal|DIFFERENT
-# and with --reference                       heading TEXT
-#                                            error WHAT FIGURES... within|BEYOND
+# A program prints a line for each item compared, and more lines with --reference:
+#   bits WHAT SIZE HOW HASH RUNS equal|DIFFERENT
+#   heading TEXT
+#   error WHAT FIGURES... within|BEYOND
 #
-# SPLITS=N for another number of random splits for each thing and set-up. COX_SHORT=1: the first set-up that this
-# machine can have, in muladd, and 3 splits.
+# Environment:
+#   SPLITS=N     number of random splits for each item and set-up
+#   COX_SHORT=1  only the first set-up that this machine can have, in muladd, with 3 splits
 # SPDX-License-Identifier: Apache-2.0
 set -u
 here=$(dirname "$0")
 program=${COX_TEST_DIR:-$1/../tests}/bits_$3
 
-# The head of the table, the number of splits, and the number under AddressSanitizer.
+# The head of the table, the number of splits, and that number under AddressSanitizer.
 case $3 in
 filter) title='filter form' enough=20 fewer=5 ;;
 local) title='subject operator' enough=20 fewer=5 ;;
@@ -31,7 +33,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 . "$here/../support/setups.sh"
-ran=0 failed=0 left_out=0 # of an arithmetic
+ran=0 failed=0 left_out=0 # of one arithmetic
 compared=0 all_left_out=0 all_passed=0 all_failed=0
 
 skip() { # NAME WHY
@@ -39,7 +41,7 @@ skip() { # NAME WHY
     echo "$1: skipped, because $2"
 }
 
-# NAME NEEDS VENDORS ARGUMENTS...
+# setup NAME NEEDS VENDORS ARGUMENTS...: run the program on a set-up
 setup() {
     name=$1 icds=$3
     [ -z "${COX_SHORT:-}" ] || [ $ran -eq 0 ] || return 0
@@ -77,8 +79,9 @@ setups() {
     setup "PoCL + llvmpipe, both staged" "pocl rusticl" "$work/both" --devices cpu=staged,gpu=staged --expect 2
 }
 
-# One line for each thing compared: passed if all set-ups have it, each found its own results equal, and the hashes are the
-# same. Then those against the reference. A set-up that failed otherwise counts as well.
+# Print one line for each item. It has passed if all set-ups have it, each found its own results equal, and the
+# hashes are the same. Then print the lines of the comparison with the reference. A set-up that failed otherwise
+# counts as well.
 compare() {
     awk -v ran="$ran" -v counts="$work/counts" -v broken="$failed" -v title="$title" '
         $1 == "bits" {
@@ -127,12 +130,12 @@ compare() {
 [ -n "${COX_SHORT:-}" ] && arithmetics=muladd || arithmetics="muladd fma"
 for arithmetic in $arithmetics; do
     ran=0 failed=0 left_out=0
-    reference=--reference # the first set-up's results, which the others must equal, are held against the reference
+    reference=--reference # for the first set-up only, whose results the others must equal
     : >"$work/all"
     echo "$arithmetic"
     setups
     echo
-    echo "0 $((ran > 0))" >"$work/counts" # should awk fail
+    echo "0 $((ran > 0))" >"$work/counts" # in case awk fails
     [ $ran -eq 0 ] || compare
     echo
     compared=$((compared + ran)) all_left_out=$((all_left_out + left_out))

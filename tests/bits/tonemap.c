@@ -25,7 +25,7 @@
  *   "bits PICTURE SIZE MAPPING HASH RUNS equal" (or DIFFERENT)   for each picture and mapping
  *   "error MAPPING …"                                            for each mapping, with --reference
  *   "N passed, N failed"                                         at the end
- * The exit status is 0 if nothing failed, 77 without OpenCL devices. tonemap.sh compares the hashes of several set-ups.
+ * The exit status is 0 if nothing failed, 77 without OpenCL devices. same.sh compares the hashes of several set-ups.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "media/picture.h"
 #include "support/bits_suite.h"
@@ -42,7 +42,7 @@ static const struct cox_tonemap_shape synthetics[SYNTHETIC_COUNT] = {
 static const char *const names[PICTURE_COUNT] = {"one-pixel",   "small",      "odd-sized",     "StillLife",
                                                  "CandleGlass", "GoldenGate", "WideColorGamut"};
 
-/* The mappings of a picture; those of one depth lie together, since they share a session. */
+/* The mappings of a picture, ordered by depth, since those of one depth share a session. */
 static const struct mapping {
     enum cox_operator op;
     enum cox_pixel_out depth;
@@ -57,12 +57,12 @@ enum { MAPPING_COUNT = sizeof mappings / sizeof mappings[0], DEPTH_8_COUNT = MAP
 
 static struct bits_suite suite = {.splits = 100};
 static const char *directory = COX_TEST_SOURCE_DIR "/examples/data";
-static struct ref_error errors[MAPPING_COUNT][2]; /* [0] of the files, [1] of the made-up pictures */
+static struct ref_error errors[MAPPING_COUNT][2]; /* [0] of the files, [1] of the generated pictures */
 
 /* --- Pictures ----------------------------------------------------------------------------------------------------- */
 
-/* The bits of a channel: light within four stops from 2^stops on, and any alpha; unless `plain`, now and then negative,
- * NaN or infinite. */
+/* The bits of a channel: light in the four stops from 2^stops on, and any alpha. Unless `plain`, it is sometimes
+ * negative, NaN or infinite. */
 static uint32_t draw_channel(uint64_t *seed, enum cox_pixel_in pixel, bool alpha, int stops, bool plain)
 {
     const uint32_t special = plain ? UINT32_MAX : random_below(seed, 64);
@@ -87,8 +87,8 @@ static uint32_t draw_channel(uint64_t *seed, enum cox_pixel_in pixel, bool alpha
     return ref_to_half(fmin(fmax(value, -65504), 65504));
 }
 
-/* Light over 40 stops around white; every eighth pixel has any bits at all, denormals and NaN of all kinds among them.
- * The first pixel, which is the only one of 1x1, is an ordinary one, so that the operators differ on it. */
+/* Light over 40 stops around white. Every eighth pixel has random bits, which include denormals and all kinds of
+ * NaN. The first pixel, the only one of 1x1, is an ordinary one, so that the operators differ on it. */
 static void fill_synthetic(const struct ref_picture *picture)
 {
     const struct cox_tonemap_shape *shape = &picture->shape;
@@ -105,7 +105,7 @@ static void fill_synthetic(const struct ref_picture *picture)
         }
 }
 
-/* The analysis of the picture, whose input the mappings borrow. */
+/* Open the picture for analysis. The mappings borrow its input. */
 static bool open_picture(uint32_t index, struct ref_picture *picture)
 {
     struct picture_input *input = NULL;
@@ -131,7 +131,7 @@ static bool open_picture(uint32_t index, struct ref_picture *picture)
 
 /* --- One picture -------------------------------------------------------------------------------------------------- */
 
-/* What is mapped at a time: pictures of one depth, or the analysis. */
+/* The frames in flight at a time: mappings to one depth, or the analysis. */
 struct job {
     struct ref_picture pictures[BITS_LANES];
     struct bits_frame lanes[BITS_LANES];
@@ -158,7 +158,7 @@ static struct bits_result result_of(uint32_t index, struct job *job)
                                 .splits = suite.splits};
 }
 
-/* As cox-tonemap does without options, if the histogram is given. */
+/* The exposure of cox-tonemap without options, if there is a histogram. */
 static struct cox_tonemap_settings settings_of(enum cox_operator op, const void *histogram)
 {
     struct cox_tonemap_settings settings = {.op = op};
@@ -204,7 +204,7 @@ static void run_picture(uint32_t index)
     good = good && bits_result_run(&suite, &jobs[0].pictures[0].session, results, DEPTH_8_COUNT, NULL) &&
            bits_result_run(&suite, &jobs[1].pictures[0].session, &results[DEPTH_8_COUNT], 1, &row_alignment);
 
-    /* Under the same splits as the mapping, as far as its row alignment allows. */
+    /* With the splits of the mapping, as far as the row alignment allows. */
     counts.splits = suite.splits;
     good = good && bits_result_run(&suite, &jobs[2].pictures[0].session, &counts, 1, &row_alignment);
 
@@ -236,7 +236,7 @@ static void print_errors(void)
         for (int i = 0; i < 2; i++) {
             const struct ref_error *error = &errors[m][i];
             printf(" %.3f %u %.4f%%", error->distance, error->steps, 100.0 * error->off / fmax(error->samples, 1));
-            /* The promise is one code of 8 bits; of 16 bits the kernels keep one too. */
+            /* The guarantee is one code of 8 bits. For 16 bits the kernels are within one code too. */
             good = good && error->samples > 0 && error->steps <= 1 && (wide || error->distance <= 1);
         }
         bits_verdict(&suite, good, "within", "BEYOND");

@@ -1,23 +1,26 @@
-/* Same bits: mapped video and its histograms are equal to the last bit whichever device made which rows, and within the
- * promised codes of the double-precision reference.
+/* Same bits: mapped video and its histograms are equal to the last bit, whichever device computed which rows. They
+ * are within the guaranteed codes of the double-precision reference.
  *
  *   bits_video [--devices SEL] [--cache DIR] [--expect N] [--splits N] [--reference] [--small] [--scalars] [--verbose]
  *
- * Films of made-up codes, from 1x1 to 1917x1081, in several formats and both transfers. Of each, with its histogram,
- *   (a) one frame by each device alone,
- *   (b) one frame by all devices under random splits, each time another one: --splits N of them, 50 unless said,
- *   (c) the histogram alone, by both ways,
- *   (d) of the films that say so, two dozen frames of two scenes, where each frame's histogram steers the next one's
- *       curve as with "--peak auto": by each device alone and by all under random splits.
- * In (a) to (c) two frames are in flight at a time. Every result is compared byte by byte with the first device's, and
- * before each frame the output is filled with the complement of what is expected, so that a row nobody wrote shows. The
- * bands that really ran are taken from the session's reports and compared with the splits that were drawn.
+ * The films have generated codes, sizes from 1x1 to 1917x1081, several formats and both transfers. For each film it
+ * runs
+ *   (a) one frame with its histogram on each device alone
+ *   (a) one frame with its histogram on each device alone
+ *   (b) the same on all devices for each of --splits N random splits (50 by default)
+ *   (c) the histogram alone, in both ways
+ *   (d) for some films, two dozen frames of two scenes, on each device alone and on all with random splits: each
+ *       frame's histogram steers the next one's curve as with "--peak auto"
+ * In (a) to (c) two frames are in flight at a time. Every result is compared byte by byte with the first device's.
+ * Before each frame the output is filled with the complement of the expected result, so a row that no device wrote
+ * shows. The bands that really ran come from the session's reports. They are compared with the splits that were
+ * drawn.
  *
- * --small cuts the films down to a corner and the splits to four, for a simulator; --scalars gives every device the
- * kernels' scalar form.
+ * --small cuts the films down to a corner and the splits to four, for a simulator. --scalars makes every device use
+ * the kernels' scalar form.
  *
- * What is printed is said in support/bits.sh, which compares the hashes of several set-ups. The exit status is 0 if
- * nothing failed, 77 without OpenCL devices.
+ * same.sh describes the output and compares the hashes of several set-ups. The exit status is 0 if nothing failed,
+ * 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/bits_suite.h"
@@ -59,10 +62,10 @@ static const struct kind {
 static struct bits_suite suite = {.splits = 50};
 static bool scalars;
 
-/* --- What the films show ------------------------------------------------------------------------------------------ */
+/* --- Contents of films -------------------------------------------------------------------------------------------- */
 
-/* Codes about a level that differs from block to block and from scene to scene, with noise that differs from frame to
- * frame; every eighth block has any codes at all. Chroma lies about its middle. */
+/* A code near a level that depends on the block and the scene, with noise that depends on the frame. Every eighth
+ * block has random codes. Chroma is near its middle. */
 static uint32_t draw_code(const struct ref_film *film, uint32_t plane, uint32_t block, uint32_t scene, uint64_t *seed)
 {
     const struct cox_video_format *format = &film->shape.in;
@@ -71,7 +74,7 @@ static uint32_t draw_code(const struct ref_film *film, uint32_t plane, uint32_t 
     if (random_below(&place, 8) == 0)
         return random_below(seed, largest + 1);
     const uint32_t noise = random_below(seed, largest / 32 + 1), level = random_below(&place, largest / 4);
-    if (film->shape.transfer == COX_TRANSFER_LINEAR) /* halves from 2^-9 to 2^6, a scene of light and one of shade */
+    if (film->shape.transfer == COX_TRANSFER_LINEAR) /* halves from 2^-9 to 2^6, one bright scene and one dark */
         return 0x1800 + (scene ? 0x2000 : 0x0800) + (level + noise) / 4;
     const bool colours = format->layout != COX_VIDEO_PLANAR && format->layout != COX_VIDEO_SEMI_PLANAR;
     return plane == 0 || colours ? level + (scene ? largest / 2 : largest / 8) + noise : largest / 3 + level + noise;
@@ -94,7 +97,7 @@ static void fill_frame(const struct ref_film *film, uint32_t number)
 
 /* --- Films -------------------------------------------------------------------------------------------------------- */
 
-/* A film with memory for each lane; all lanes have one input. */
+/* A film with memory for each lane. All lanes have the same input. */
 struct lanes {
     struct ref_film films[BITS_LANES];
     struct bits_frame frames[BITS_LANES];
@@ -146,7 +149,7 @@ static struct bits_result result_of(const struct kind *kind, struct lanes *lanes
 
 /* --- Steering ----------------------------------------------------------------------------------------------------- */
 
-/* Two scenes, each frame mapped as the histograms before it say. A hash for each frame is the result. */
+/* Run two scenes, each frame with the settings from the histograms before it. The result is a hash for each frame. */
 static bool run_steered(struct bits_session *session, struct lanes *lanes, const struct bits_result *about,
                         uint64_t hashes[STEERED_FRAMES])
 {
@@ -170,7 +173,7 @@ static bool run_steered(struct bits_session *session, struct lanes *lanes, const
         cox_video_adapt(&steer, &(struct cox_adaptation_options){0}, shape, ref_film_histogram(&lanes->films[lane]),
                         &settings);
     }
-    if (shape->height < 100) /* its histogram is too much chance */
+    if (shape->height < 100) /* too small for a representative histogram */
         return true;
     if (steer.cuts != 1)
         return bits_complain(&suite, "%s, steered: %" PRIu64 " cuts instead of one", result.what, steer.cuts);
@@ -209,13 +212,13 @@ static void steer_everywhere(const struct kind *kind, bool good)
 
 /* --- One film ----------------------------------------------------------------------------------------------------- */
 
-/* The lanes hold planes and histogram. */
+/* Compare planes and histogram of the film with the reference. */
 static void judge(const struct kind *kind, const struct ref_film *film, const struct cox_video_settings *settings)
 {
     struct ref_error error = {0};
     uint32_t bin = 0;
     ref_film_judge(film, settings, &error);
-    /* Frames of another size are rounded to codes of 16 bits before. */
+    /* Scaled frames are rounded to codes of 16 bits first. */
     const bool counted = ref_film_counted(film, settings, film->shape.scale == COX_SCALE_FILTER ? 1e-2 : 1e-3, &bin);
     printf("error %s %.3f %u %.4f%% %s", kind->name, error.distance, error.steps,
            100.0 * error.off / (double)error.samples, counted ? "counted" : "MISCOUNTED");

@@ -1,5 +1,5 @@
-/* How a program works the fault-injecting OpenCL layer (layer.c) from inside: see docs/reference/fault-layer.md. A
- * program that is only to suffer a plan needs none of this, but the environment. Needs _GNU_SOURCE.
+/* Controls the fault-injecting OpenCL layer (layer.c) from inside a program: see docs/reference/fault-layer.md. A
+ * program that only runs under a plan needs the environment variables instead. Needs _GNU_SOURCE.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FAULT_H
 #define COX_TESTS_FAULT_H
@@ -10,18 +10,18 @@
 
 enum fault_count { FAULT_MATCHED, FAULT_CHOSEN, FAULT_STRUCK };
 
-/* What the layer exports. Any thread may call them at any time. */
+/* The functions that the layer exports. Any thread may call them at any time. */
 struct fault {
-    /* cox_fault_load: put a plan in force in the place of the one before, with devices that vanished back. -1, and why
-     * in one line, if there is something wrong with the text. */
+    /* cox_fault_load: replace the current plan. Devices that have vanished are back. If the text is faulty, it
+     * returns -1 and writes one line to `why`. */
     int (*load)(const char *text, char *why, size_t why_bytes);
-    /* cox_fault_count: of the plan's faults, counted from 0: calls that one is about, those that it picked, faults that
-     * have happened (enum fault_count). */
+    /* cox_fault_count: a count of one fault of the plan, numbered from 0: calls that match it, calls that it chose,
+     * or faults that happened (enum fault_count). */
     uint64_t (*count)(unsigned line, int what);
-    int (*write)(const char *path); /* cox_fault_write: the report; "-" = standard error; 0 or -1 */
-    /* cox_fault_advance: the layer's clock stands still from the first call on, and goes on by so many ns with each. A
-     * call that hangs moves it too, and takes no time. Returns what the clock says, once late commands whose time has
-     * come have ended. */
+    int (*write)(const char *path); /* cox_fault_write: the report; "-" = standard error; returns 0 or -1 */
+    /* cox_fault_advance: advance the layer's clock by `ns`. The first call stops the clock. From then on only these
+     * calls and calls that hang advance it; those that hang take no real time. Returns the time, after all late
+     * commands due by then have ended. */
     uint64_t (*advance)(uint64_t ns);
 };
 

@@ -1,4 +1,5 @@
-/* How much longer a frame takes in which a device dies, on scripted devices and their virtual clock: see death.h.
+/* Measures how much longer a frame takes if a device dies in it, on scripted devices with a virtual clock: see
+ * death.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "death.h"
@@ -15,22 +16,22 @@ struct scene {
     bool hangs;
 };
 
-/* What came of it, in nanoseconds of the virtual clock. */
+/* The measured times, in nanoseconds of the virtual clock. */
 struct outcome {
-    double before;   /* the mean of the frames before */
-    double optimum;  /* of the survivors alone */
-    double frame;    /* in which the device died */
-    double deadline; /* from when the lost band could begin to when others were given its rows; 0 = nobody waited */
+    double before;   /* mean of the frames before */
+    double optimum;  /* of the other devices alone */
+    double frame;    /* the frame in which the device died */
+    double deadline; /* from the lost band's earliest start to its rows' new assignment; 0 = no wait */
     double next;     /* the frame after it */
     const char *wrong;
 };
 
-/* A strong, a middling and two weak devices. */
+/* A fast, a medium and two slow devices. */
 static const double fixed_ns[FAULT_DEATH_DEVICES_MAX] = {20e3, 30e3, 25e3, 40e3};
 static const double ns_per_row[FAULT_DEATH_DEVICES_MAX] = {6e3, 9e3, 12e3, 15e3};
 static const double jitter = 0.01;
 
-/* The least time in which these devices do a frame, each with one band: all finish at once. */
+/* The shortest time of a frame on the other devices, with one band each that end at the same time. */
 static double optimum_of(const struct scene *scene)
 {
     double rate = 0, head_start = 0;
@@ -48,7 +49,7 @@ static double took(const struct rig_report *report)
     return (double)(report->frame.end_ns - report->frame.start_ns);
 }
 
-/* The delivered frame of that index. */
+/* The report of the delivered frame with that index. */
 static const struct rig_report *report_of(struct rig *rig, uint64_t index)
 {
     for (uint32_t i = 0; i < rig_report_count(rig); i++) {
@@ -59,7 +60,7 @@ static const struct rig_report *report_of(struct rig *rig, uint64_t index)
     return NULL;
 }
 
-/* From when the victim could begin with the band that it lost to when its rows were given to another device. */
+/* The time from the earliest start of the victim's lost band to the assignment of its rows to another device. */
 static double waited(const struct rig_report *report, uint32_t victim)
 {
     double longest = 0;
@@ -118,7 +119,7 @@ static void play(const struct scene *scene, struct outcome *outcome)
     if (rig_map_session(frames, &session_params, &session) == COX_OK) {
         bool taken = true;
         for (uint32_t i = 0; i < FRAMES && taken; i++) {
-            if (i == FATAL) /* its band is the next one that it is given */
+            if (i == FATAL) /* strikes the next band of this device */
                 fake_script(rig_fake(rig),
                             &(const struct fake_fault){.kind = scene->hangs ? FAKE_HANGS : FAKE_DEVICE_DIES,
                                                        .device = scene->victim,

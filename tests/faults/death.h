@@ -1,5 +1,6 @@
-/* How much longer a frame takes in which a device dies. With one frame in flight, on two to four scripted devices of
- * different strength and a virtual clock: by an error or by a hang, the strongest or the weakest of them.
+/* Measures how much longer a frame takes if a device dies in it. One frame is in flight, on two to four scripted
+ * devices of different speed and on a virtual clock. The fastest or the slowest device dies, by an error or by a
+ * hang.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FAULT_DEATH_H
 #define COX_TESTS_FAULT_DEATH_H
@@ -9,8 +10,10 @@
 
 enum { FAULT_DEATH_DEVICES_MAX = 4 };
 
-/* Print a table. True if every frame was right, the fatal one took at most twice the survivors' optimum beyond the
- * deadline, and the next one at most 1.05 times that optimum. */
+/* Prints a table. Returns true if all of this holds:
+ * - every frame was right
+ * - the frame with the death took at most the deadline and twice the optimum of the other devices
+ * - the next frame took at most 1.05 times that optimum */
 bool fault_death_print(FILE *stream);
 
 #endif

@@ -6,24 +6,24 @@
 #define MS UINT64_C(1000000)
 #define NEVER UINT64_MAX
 
-/* A call that is refused, on scripted devices: the enqueueing of a band gives `what`. */
+/* A refused call. On scripted devices, the submit of a band fails with `what`. */
 #define REFUSED(what, times) .fake = {{.kind = FAKE_SUBMIT_FAILS, .status = (what), .skip = 30, .count = (times)}}
 #define FAILS(times) .fake = {{.kind = FAKE_EVENT_FAILS, .skip = 30, .count = (times)}}
 #define FAKED(what, times, ...) .fake = {{.kind = (what), .skip = 30, .count = (times), __VA_ARGS__}}
 #define LATE(ns) FAKED(FAKE_HANGS, 1, .delay_ns = (ns))
 
-/* In real time, so not for ever: until after the thread has been given up. */
+/* In real time, so it must end: after the thread was given up. */
 #define STUCK(what) FAKED(what, 1, .delay_ns = 1200 * MS)
 
 #define NO_COPIES .not_on = ON(ONE) | ON(SHARED) | ON(MAPPED) | ON(SCRIPTED), .reason = "nothing is copied there"
 #define NO_MAPS .not_on = ON(STAGED) | ON(SCRIPTED), .reason = "bands are not mapped there"
-#define NO_TWO .not_on = ON(ONE), .reason = "it takes two devices to compare"
-#define NO_OTHER .not_on = ON(ONE), .reason = "without its only device there is no session"
-#define NO_LATER .not_on = ON(STAGED) | ON(SCRIPTED), .reason = "all memory is made when the session begins"
+#define NO_TWO .not_on = ON(ONE), .reason = "a comparison needs two devices"
+#define NO_OTHER .not_on = ON(ONE), .reason = "the session has no other device"
+#define NO_LATER .not_on = ON(STAGED) | ON(SCRIPTED), .reason = "all memory is created with the session"
 #define NO_CALL .not_on = ON(SCRIPTED), .reason = "scripted devices have no such call"
 
 const struct fault_case fault_cases[] = {
-    /* calls that are refused */
+    /* refused calls */
     {"launch refused once, CL_OUT_OF_RESOURCES", "kernel device=@ at=40 error=CL_OUT_OF_RESOURCES",
      REFUSED(COX_E_DEVICE_MEMORY, 1), .flags = FAULT_QUICK},
     {"launch refused three times, CL_OUT_OF_HOST_MEMORY", "kernel device=@ from=40 count=3 error=CL_OUT_OF_HOST_MEMORY",
@@ -76,7 +76,7 @@ const struct fault_case fault_cases[] = {
               {.kind = FAKE_INSTANCE_FAILS, .skip = 1, .status = COX_E_DEVICE_LOST, .count = 3}},
      .flags = FAULT_PARTIAL},
 
-    /* commands that end in an error */
+    /* commands that end with an error */
     {"kernel fails once", "kernel device=@ at=40 status=CL_OUT_OF_RESOURCES", FAILS(1), .flags = FAULT_QUICK},
     {"kernel fails once, after it has run", "kernel device=@ at=40 status-after=-9999", FAILS(1)},
     {"every 10th kernel fails", "kernel device=@ from=40 every=10 status=CL_OUT_OF_RESOURCES", FAILS(10)},
@@ -149,7 +149,7 @@ const struct fault_case fault_cases[] = {
     {"wrong bits always", "kernel device=@ from=41 corrupt=1", FAKED(FAKE_CORRUPTS, ALWAYS, .factor = 1),
      .flags = FAULT_VERIFY | FAULT_UNSURE, NO_TWO},
 
-    /* devices that go */
+    /* vanishing devices */
     {"device vanishes for ever", "kernel device=@ at=40 vanish", FAKED(FAKE_DEVICE_DIES, 1), .flags = FAULT_QUICK},
     {"device vanishes for 300 ms", "kernel device=@ at=40 vanish for=300ms",
      FAKED(FAKE_DEVICE_DIES, 1, .delay_ns = 300 * MS), .flags = FAULT_QUICK},
@@ -176,7 +176,7 @@ const struct fault_case fault_cases[] = {
     "event device=@ from=20 chance=0.05 seed=3" seed " callback=twice\n"                            \
     "clEnqueueReadBuffer device=@ from=20 chance=0.01 seed=4" seed " error=CL_OUT_OF_HOST_MEMORY\n" \
     "kernel device=@ from=30 chance=0.005 seed=5" seed " vanish for=50ms"
-    /* everything at once */
+    /* all kinds together */
     {"a mix, seed 1", MIX("1"),
      .fake = {{.kind = FAKE_EVENT_FAILS, .skip = 20, .count = 3},
               {.kind = FAKE_HANGS, .skip = 40, .count = 3, .delay_ns = 80 * MS}},

@@ -1,13 +1,17 @@
-/* An OpenCL layer that makes devices fail, hang, lie and vanish by a plan: see docs/reference/fault-layer.md.
+/* An OpenCL layer that injects faults by a plan: devices fail, hang, give wrong results and vanish. See
+ * docs/reference/fault-layer.md.
  *
- * Every call goes through the layer's table and on to the drivers. A command that is to be late, or never to run, gets
- * a user event of the layer's own into its wait list, its gate: so the driver itself keeps back what comes behind it in
- * the queue and whatever waits for it. A command whose end is to be seen late gets a marker behind it that waits for a
- * gate too, and the application is given the marker's event. False statements about events (status, times, callbacks)
- * are made when it asks.
+ * Every call passes through the layer's table and on to the drivers. The layer delays commands as follows:
+ * - A command that is late, or never runs, gets a user event of the layer in its wait list, its gate. So the driver
+ *   itself
+ *   delays later commands in the queue and all commands that wait for this one.
+ * - If only the end of a command is seen late, a marker follows the command and waits for a gate. The application
+ *   gets the
+ *   marker's event.
+ * - False answers about events (status, times, callbacks) are made when the application asks.
  *
- * What is called in the driver's place is in layer/, as is all that they share; layer.h says what is where, and which
- * thread may do what.
+ * The folder layer/ has the functions that replace those of the driver. layer.h shows which file has what, and
+ * which thread may call it.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "layer.h"
@@ -22,7 +26,7 @@
 cl_icd_dispatch next;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What the layer's clock says since a program has stopped it; 0 = it runs. */
+/* The time of the layer's clock while a program has stopped it; 0 = it runs. */
 static _Atomic uint64_t stopped_ns;
 
 uint64_t real_ns(void)
@@ -73,7 +77,7 @@ void poll_pause(void)
     nanosleep(&(const struct timespec){.tv_nsec = POLL_NS}, NULL);
 }
 
-/* The whole file, with a NUL behind it; NULL if it cannot be read. */
+/* The contents of the file and a NUL; NULL if it cannot be read. */
 static char *read_whole(const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -100,7 +104,7 @@ static char *read_whole(const char *path)
     return text;
 }
 
-/* A plan that cannot be followed ends the program: going on without faults would look like a test passed. */
+/* A faulty plan ends the program: without faults a test would seem to pass. */
 static void load_from_environment(void)
 {
     static const char inline_plan[] = "plan:";
@@ -121,7 +125,7 @@ static void load_from_environment(void)
     free(text);
 }
 
-/* After the program's own exit handlers. */
+/* Runs after the program's own exit handlers. */
 __attribute__((destructor)) static void report_at_exit(void)
 {
     const char *path = getenv("COX_FAULT_REPORT");
@@ -142,7 +146,7 @@ FAULT_EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const 
     if (!target || !entries_ret || !table || entries < known)
         return CL_INVALID_VALUE;
     next = *target;
-    ours = *target; /* what the layer does not stand in front of goes straight on */
+    ours = *target; /* functions outside the layer go directly to the driver */
 #define X(name, classes) \
     if (next.name)       \
         ours.name = fault_##name;

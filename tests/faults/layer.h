@@ -1,8 +1,8 @@
-/* What the parts of the fault-injecting OpenCL layer share. Included by layer.c and by what is in layer/ only.
+/* Shared by the files of the fault-injecting OpenCL layer: layer.c and the folder layer/.
  *
- * Threads: `lock` guards everything here. It is not held across a call into a driver, but for clRetainCommandQueue,
- * since some run the kernel and the callbacks inside the enqueue. "Under the lock" says that the caller holds it; all
- * else takes it by itself.
+ * Threads: `lock` guards everything here. "Under the lock" means that the caller holds it; other functions lock it
+ * themselves. It is not held across a call into a driver, since some drivers run kernels and callbacks inside an
+ * enqueue. The only exception is clRetainCommandQueue.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAYER_FAULT_H
 #define COX_TESTS_LAYER_FAULT_H
@@ -28,31 +28,31 @@ enum { DEVICES_MAX = 64, ARGS_MAX = 128, POLL_NS = 200000 };
 
 /* ---- layer.c ---- */
 
-extern cl_icd_dispatch next; /* where the calls go on to */
+extern cl_icd_dispatch next; /* the table to which calls are passed on */
 extern pthread_mutex_t lock;
 
-/* The layer's clock, by which faults begin and end, and one that no program can stop. */
+/* now_ns: the layer's clock, which times the faults. real_ns: a clock that no program can stop. */
 uint64_t now_ns(void);
 uint64_t real_ns(void);
 bool clock_stands(void);
 void sleep_ns(uint64_t ns); /* by the layer's clock */
-void poll_pause(void);      /* for POLL_NS of the other */
+void poll_pause(void);      /* for POLL_NS by the real clock */
 
-/* What is called in the driver's place, in the file of its matter. */
+/* The functions that replace those of the driver. Each file of layer/ has those of its subject. */
 #define X(name, classes) __typeof__(name) fault_##name;
 FAULT_CALLS(X)
 #undef X
 
-/* ---- plan.c: the plan in force, and which of its lines a call suffers ---- */
+/* ---- plan.c: the current plan, and which of its lines affect a call ---- */
 
 struct line {
     struct fault_line plan;
-    uint64_t devices;         /* of the known ones, those that it is about */
-    uint64_t matched, chosen; /* calls that it is about; those that it picked */
-    _Atomic uint64_t struck;  /* faults that have really happened */
+    uint64_t devices;         /* of the known devices, those that match */
+    uint64_t matched, chosen; /* calls that match; calls that were chosen */
+    _Atomic uint64_t struck;  /* faults that happened */
 };
 
-/* What has been picked for one call. */
+/* The lines of the plan chosen for one call. */
 struct faults {
     struct line *by[FAULT_KINDS];
 };
@@ -68,34 +68,34 @@ uint64_t cox_fault_count(unsigned line, int what);
 int cox_fault_write(const char *path);
 uint64_t cox_fault_advance(uint64_t ns);
 
-/* Under the lock: a device has become known. */
+/* Under the lock: a new device is known. */
 void plans_learn(uint32_t device);
 
-/* With a plan in which devices vanish nobody may be inside a driver when it happens. */
+/* Whether the plan has lines that make devices vanish. Then no thread may be inside a driver when that happens. */
 bool may_vanish(void);
 
 struct context;
 
-/* A call on a set of devices: which faults does it suffer? Hangs if it is to. Returns the error that it is to answer
- * with instead of going on to the driver, or CL_SUCCESS. */
+/* A call on a set of devices. Chooses the faults, and hangs if one says so. Returns the error to answer instead of
+ * calling the driver, or CL_SUCCESS. */
 cl_int arrive(int call, uint64_t set, const struct context *context, bool gives_event, struct faults *faults);
 
-/* A call that is no command: on a set of devices; on an object, or on nothing. */
+/* The same for a call that is not a command: on a set of devices, or on an object or NULL. */
 cl_int arrive_on(int call, uint64_t set, const struct context *context);
 cl_int arrive_at(int call, const void *handle);
 
 /* ---- devices.c ---- */
 
-/* A sub-device is told by its parent's number and its place among those made with it, so that it is the same one when
- * it is made again. A set of devices is a bit for each entry here. */
+/* A sub-device is identified by its parent's number and its place among the sub-devices created with it. So it is
+ * the same one when it is created again. A set of devices has a bit for each entry of this array. */
 struct device {
     uint32_t number;
-    int sub; /* -1 = no sub-device */
+    int sub; /* -1 = not a sub-device */
     cl_device_type type;
-    uint64_t back_ns; /* when it is gone: until then */
-    cl_int code;      /* what calls answer meanwhile; 0 = the usual */
+    uint64_t back_ns; /* end of the time in which it is gone */
+    cl_int code;      /* answer of calls until then; 0 = the default */
     bool gone;
-    bool gateless; /* user events stop it for ever */
+    bool gateless; /* cannot wait for user events: it would deadlock */
     char name[256];
 };
 extern struct device devices[DEVICES_MAX];
@@ -106,35 +106,35 @@ static inline uint64_t bit(uint32_t device)
     return UINT64_C(1) << device;
 }
 
-/* The set of these devices; those not seen before are looked for. */
+/* The set of these devices. Unknown devices are added first. */
 uint64_t set_of(const cl_device_id *ids, cl_uint count);
 
-/* Under the lock: the devices of the set are gone, and with them all that their contexts hold. */
+/* Under the lock: the devices of the set vanish, with everything in their contexts. */
 void vanish(uint64_t set, const struct fault_line *line);
 
-/* Under the lock: what a call on these devices must answer since they are gone, or 0. */
+/* Under the lock: the error of a call on these devices because they are gone, or 0. */
 cl_int gone_code(int call, uint64_t set, const struct context *context);
 
-/* ---- objects.c: what the application has made ---- */
+/* ---- objects.c: objects of the application ---- */
 
 enum type { TYPE_DEVICE, TYPE_CONTEXT, TYPE_QUEUE, TYPE_MEM, TYPE_PROGRAM, TYPE_KERNEL, TYPE_EVENT, TYPE_OTHER };
 
 struct context {
     unsigned refs;
     uint64_t devices, dead;
-    bool stuck; /* what was held back when its device vanished is held for ever */
+    bool stuck; /* commands held back when its device vanished never run */
 };
 
 struct queue {
     unsigned refs;
     cl_command_queue handle;
-    bool alive; /* the application has not released it */
+    bool alive; /* not yet released by the application */
     cl_context context_handle;
     struct context *context;
     uint32_t device;
     struct flush_gate *flush_gates;
-    unsigned unseen;      /* commands that never end as far as anybody can see */
-    uint64_t last_end_ns; /* of a slowed command; real */
+    unsigned unseen;      /* commands whose end the application never sees */
+    uint64_t last_end_ns; /* of a slowed command; real time */
 };
 
 struct flush_gate {
@@ -150,16 +150,16 @@ struct command {
     struct queue *queue;
     struct faults faults;
     enum hold hold;
-    cl_event head; /* TAILED: of the command itself, else NULL */
+    cl_event head; /* TAILED: the command's own event, else NULL */
     bool profile_told, query_told, status_told;
     bool doomed;        /* its device vanished before the application saw its end */
-    uint64_t doomed_ns; /* real, as the next */
+    uint64_t doomed_ns; /* real time, as is the next field */
     uint64_t enqueued_ns;
     cl_int doom_code;
-    uint64_t stretch_ns; /* of its end, where no marker behind it tells of that */
+    uint64_t stretch_ns; /* added to the end time if no marker follows the command */
 };
 
-/* Kernels that are to have given wrong results: the next read of one of these ranges shows it. */
+/* A kernel with wrong results: the next read of one of its ranges returns wrong bits, once. */
 struct lie {
     unsigned refs;
     struct line *line;
@@ -179,10 +179,10 @@ struct mem {
 };
 
 struct object {
-    struct object *next; /* in its bucket */
+    struct object *next; /* next one in its hash bucket */
     const void *handle;
     enum type type;
-    unsigned refs; /* the application's */
+    unsigned refs; /* of the application */
     uint64_t devices;
     struct context *context;
     struct queue *queue;
@@ -191,38 +191,39 @@ struct object {
     cl_mem *args; /* of a kernel */
 };
 
-/* Under the lock: what is known of the handle; NULL if it is NULL, unknown or of another type. */
+/* Under the lock: the object with this handle; NULL if it is NULL, unknown or of another type. */
 struct object *find_any(const void *handle);
 struct object *find_object(const void *handle, enum type type);
 
-/* Under the lock: enter an object, or one made from another: of the same devices, in the same context. */
+/* Under the lock: add an object. enter_from: it gets the devices and the context of the object `from`. */
 struct object *enter_object(const void *handle, enum type type, uint64_t of_devices, struct context *context);
 struct object *enter_from(const void *handle, enum type type, const void *from);
 
-/* One made from another that has nothing else to it. NULL is accepted. */
+/* Add an object, made from another one, that needs no other fields. NULL is accepted. */
 void made(const void *handle, enum type type, const void *from);
 
-/* The application has let go of the object once more. */
+/* The application has released the object once. */
 void released(const void *handle);
 
-/* The queue or the event's command, with a reference of the caller's; NULL if the layer does not know it. */
+/* The queue, or the event's command, with a new reference; NULL if unknown. */
 struct queue *queue_of(const void *handle);
 void put_queue(struct queue *queue);
 struct command *command_of(cl_event event);
 void put_command(struct command *command);
 
-/* Under the lock. What a command's end brings with it waits for release_spent, which is not. */
+/* Under the lock. Driver objects that become free at a command's end are released by release_spent, which runs
+ * without the lock. */
 void context_put(struct context *context);
 void command_put(struct command *command);
 void release_spent(void);
 void taint_free(struct taint *taint);
 
-/* Under the lock: the devices of the set are gone, so the command, or all that objects know of, ends with this error; 0
- * = the usual. */
+/* Under the lock: the devices of the set are gone. The command, or all commands of known objects, end with this
+ * error; 0 = the default. */
 void doom(struct command *command, uint64_t set, cl_int code);
 void doom_objects(uint64_t set, cl_int code);
 
-/* ---- ticker.c: what happens later ---- */
+/* ---- ticker.c: delayed actions ---- */
 
 /* A region of host memory, in rows. */
 struct region {
@@ -230,29 +231,29 @@ struct region {
     size_t row_bytes, rows, slices, row_pitch, slice_pitch;
 };
 
-/* What a command brings to the host, for those that corrupt it. */
+/* The bits to flip in a command's result on the host. */
 struct flips {
     struct line *line;
-    size_t offset; /* of the region in what the command brings */
+    size_t offset; /* of the region in the command's result */
     struct region region;
 };
 
-/* A callback of the application's on its way through the layer. */
+/* A callback of the application that passes through the layer. */
 struct callback {
-    struct callback *prev, *next; /* until it is made */
+    struct callback *prev, *next; /* in the list of pending ones */
     void(CL_CALLBACK *fn)(cl_event, cl_int, void *);
     void *user;
     cl_event event; /* retained */
     struct command *command;
-    bool made;     /* because its device vanished: the driver's call, if it comes, is for nothing */
-    cl_int status; /* of a late one */
+    bool made;     /* called because its device vanished; a later call of the driver is ignored */
+    cl_int status; /* of a late callback */
 };
 
 enum job_kind {
-    JOB_OPEN, /* at due_ns open the gate */
-    JOB_KEEP, /* once the head has ended let go of the queue */
-    JOB_TAIL, /* once the head has ended do what is to be done, then open the gate */
-    JOB_CALL  /* at due_ns make the callback */
+    JOB_OPEN, /* at due_ns, open the gate */
+    JOB_KEEP, /* when the head has ended, release the queue */
+    JOB_TAIL, /* when the head has ended, apply its faults, then open the gate */
+    JOB_CALL  /* at due_ns, call the callback */
 };
 
 struct job {
@@ -267,43 +268,43 @@ struct job {
     bool ended;
 };
 
-/* Under the lock: the job is copied. */
+/* Under the lock: adds a copy of the job. */
 void add_job(const struct job *job);
 
-/* The command has ended: what comes between that and its being seen, until the job's due_ns. */
+/* The command has ended. Apply its faults and set the job's due_ns, at which the application sees the end. */
 void begin_tail(struct job *job);
 
 /* Under the lock, as doom_objects. */
 void doom_jobs(uint64_t set, cl_int code);
 
-/* Under the lock: callbacks of doomed commands are to be made. */
+/* Under the lock: callbacks of doomed commands must be called soon. */
 void look_for_doomed(void);
 
-/* Until all that was to happen until then has. */
+/* Wait until everything due by `now` has happened. */
 void wait_for_due(uint64_t now);
 
-/* Before the drivers go: nothing happens any more. Gates that are closed stay so; what was never to run does not. */
+/* Stop all actions before the drivers end. Gates stay closed, and commands that never run stay where they are. */
 void stop_ticker(void);
 
-/* Gates are user events. NULL, and a word on standard error, if there is none to be had. */
+/* Create a gate, which is a user event. On failure it prints a message to standard error and returns NULL. */
 cl_event new_gate(const struct queue *queue);
 void open_gate(cl_event gate);
 
 /* ---- events.c ---- */
 
-/* What the driver says of the command. */
+/* The command's status according to the driver. */
 cl_int real_status(cl_event event);
 
-/* What the application is to see of it; under the lock: of a command whose driver says `real`. */
+/* The status that the application sees. `visible` needs the lock, and gets the driver's status as `real`. */
 cl_int visible_status(cl_event event);
 cl_int visible(struct command *command, cl_int real);
 
 /* ---- callbacks.c ---- */
 
-/* Call the application, as often and with what the plan says; the callback is over. */
+/* Call the application's callback with the status and as often as the plan says, then free `callback`. */
 void deliver(struct callback *callback, cl_int status);
 
-/* Make the callbacks of what went with a device. Returns whether some are still to come. */
+/* Call the callbacks of commands whose device vanished. Returns whether some are left. */
 bool deliver_doomed(void);
 
 /* Under the lock, as doom_objects. */
@@ -312,50 +313,52 @@ void doom_callbacks(uint64_t set, cl_int code);
 /* ---- wait.c ---- */
 
 void open_flush_gates(struct queue *queue);
-void pass_flush(const void *handle); /* whatever it is */
+void pass_flush(const void *handle); /* `handle` may be a queue or any other object */
 
-/* Whether its device vanished since its context was made. */
+/* Whether the device has vanished since the queue's context was created. */
 bool is_dead(struct queue *queue);
 
-/* As clWaitForEvents, by asking: the driver does not know the lies. */
+/* Like clWaitForEvents, but by polling, since the driver does not know the layer's false answers. */
 cl_int wait_by_asking(cl_uint count, const cl_event *events);
 
 /* ---- commands.c ---- */
 
-/* A command on its way to the driver: what it is to be given instead of what the application gave. */
+/* A command on its way to the driver, with the arguments that replace the application's. */
 struct issue {
     int call;
-    struct queue *queue; /* NULL = one that the layer does not know: it is passed on as it is */
+    struct queue *queue; /* NULL = unknown to the layer: the command passes unchanged */
     struct faults faults;
-    struct flips flips; /* what it brings to the host */
+    struct flips flips; /* bits to flip in its result */
     cl_bool blocking, wait_here;
     cl_uint wait_count;
     const cl_event *wait;
     cl_event *own_wait;
-    cl_event event, *event_place, *wanted; /* the driver's; where it writes it; where the application wants it */
+    cl_event event, *event_place, *wanted; /* the driver's event; where the driver writes it; where the application
+                                            * wants it */
     cl_event gate, flush_gate;
-    bool skip; /* a marker instead */
+    bool skip; /* enqueue a marker instead */
 };
 
 #define WAIT cl_uint wait_count, const cl_event *wait, cl_event *event
 #define REST issue.wait_count, issue.wait, issue.event_place
 
-/* Begin a command. Returns the error that it is to answer with, or CL_SUCCESS. */
+/* Begin a command. Returns the error to answer, or CL_SUCCESS. */
 cl_int issue_begin(struct issue *issue, int call, cl_command_queue handle, cl_bool blocking, WAIT);
 
-/* What there is to corrupt is known too: have the command wait for what it is to wait for. */
+/* Call this once `flips` is known: completes the command's wait list. */
 void issue_prepare(struct issue *issue);
 
-/* The marker that the driver is given instead of the command. */
+/* Enqueue a marker in place of the command. */
 cl_int issue_marker(struct issue *issue, cl_command_queue queue);
 
-/* The driver has answered. Returns what the application is answered. */
+/* The driver has returned `code`. Returns the answer for the application. */
 cl_int issue_end(struct issue *issue, cl_int code);
 
-/* Nothing is to be done. */
+/* No action. */
 #define PLAIN (void)0
 
-/* A command, with what is to be done about wrong results before the driver has it, and once it has taken it. */
+/* Defines a command. `before` and `after` handle wrong results, before the driver is called and after it has
+ * accepted. */
 #define COMMAND(name, block, decl, args, before, after)                                              \
     cl_int CL_API_CALL fault_##name decl                                                             \
     {                                                                                                \
@@ -373,7 +376,7 @@ cl_int issue_end(struct issue *issue, cl_int code);
 
 /* ---- corrupt.c ---- */
 
-/* Flip bits here and there in the region, each of another byte as long as there are enough. */
+/* Flip bits in the region, in different bytes if there are enough. */
 void flip(const struct flips *flips);
 
 #endif

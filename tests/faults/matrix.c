@@ -1,14 +1,18 @@
-/* Every kind of fault on every kind of device: is a frame lost, delivered twice, out of order or wrong?
+/* Tests every kind of fault on every kind of device: no frame may be lost, delivered twice, out of order or wrong.
  *
- *   fault_matrix [--all] [--brief] [--passes] [--frames N] [--setup NAME] [--kind PART] [--vendors DIR]
- *                [--verbose]
+ *   fault_matrix [--all] [--brief] [--passes] [--frames N] [--setup NAME] [--kind PART] [--vendors DIR] [--verbose]
  *   fault_matrix --list
- *   fault_matrix --death        what a frame costs in which a device dies (death.h)
+ *   fault_matrix --death        measure the cost of a device's death (death.h)
  *
- * Real devices are in child processes under the fault layer ($COX_TEST_LAYER_DIR/layer_fault.so), with the vendor
- * folders that support/setups.sh makes in DIR; scripted ones are in this process and on a virtual clock. Without --all
- * the selection that every run of the tests takes; with --passes frames of two passes. Prints a table in markdown
- * (--brief: one row for each kind) and what was wrong; exit status 0 if nothing was, 77 if no set-up could run.
+ * Real devices run in child processes under the fault layer ($COX_TEST_LAYER_DIR/layer_fault.so). DIR has the
+ * vendor folders that support/setups.sh makes. Scripted devices run in this process, on a virtual clock.
+ *
+ * - Without --all, only the quick selection runs.
+ * - With --passes, frames have two passes.
+ * - With --brief, the table has one row per kind.
+ *
+ * It prints a table in Markdown and all failures. The exit status is 0 without failures, and 77 if no set-up could
+ * run.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "specs.h"
@@ -30,19 +34,19 @@
 
 enum { FRAMES = 200, IN_FLIGHT = 2, CHILD_SECONDS = 300, RESULT_FD = 3 };
 
-/* On real devices long enough for a busy machine, and shorter than what the plans make too late. */
+/* For real devices: long enough for a busy machine, but shorter than the delays in the plans. */
 static const uint64_t scripted_timeout_ns = 500000000, real_timeout_ns = 1000000000, no_device_ns = 3000000000;
 
 struct options {
     bool all, brief, verbose, list, death, passes;
-    int run; /* a kind, in a child; -1 = none */
+    int run; /* number of a kind, in a child process; -1 = none */
     uint32_t frames;
     const char *setup, *kind, *vendors;
 };
 
 /* A set-up of real devices. */
 struct bench {
-    const char *devices, *victim; /* as the library names them, and as the layer does */
+    const char *devices, *victim; /* in the library's and in the layer's syntax */
     const char *vendors;          /* folder under --vendors */
     bool rusticl;
     uint32_t count;
@@ -56,7 +60,7 @@ static const struct bench benches[FAULT_SETUPS] = {
     [FAULT_ON_STAGED] = {"cpu:2x1=staged", "0.1", "pocl", false, 2, COX_MODE_STAGED},
 };
 
-/* What is counted, in the order of the table. */
+/* The counts, in the order of the table. */
 enum count {
     TAKEN,
     CALLBACKS,
@@ -73,12 +77,12 @@ enum count {
     COUNTS
 };
 
-/* What came of one kind in one set-up. */
+/* The result of one kind in one set-up. */
 struct outcome {
     uint64_t counts[COUNTS];
     uint32_t lines, lines_struck; /* of the plan */
     double seconds;
-    char why[200]; /* "" = everything is as it should be */
+    char why[200]; /* "" = passed */
 };
 
 /* --- One run ------------------------------------------------------------------------------------------------------ */
@@ -109,7 +113,7 @@ static void note_counts(struct outcome *outcome, const struct ref_stream_counts 
     }
 }
 
-/* All frames of a session on this runtime. */
+/* Run all frames of a session on this runtime. */
 static void stream_frames(cox_runtime *runtime, const struct options *options, const struct fault_case *fault,
                           uint64_t timeout_ns, struct outcome *outcome)
 {
@@ -128,7 +132,7 @@ static void stream_frames(cox_runtime *runtime, const struct options *options, c
     }
     if (fault->flags & FAULT_RENEW)
         ref_stream_renew_buffers(stream);
-    uint64_t wait_ns = no_device_ns; /* once no device has come back for so long, none will */
+    uint64_t wait_ns = no_device_ns; /* if no device is back after this time, none will be */
     for (uint32_t i = 0; i < options->frames; i++) {
         status = ref_stream_submit(stream, wait_ns);
         if (status == COX_E_NO_DEVICE)
@@ -181,7 +185,7 @@ static void run_scripted(const struct options *options, const struct fault_case 
 
 /* --- Real devices, in the child ----------------------------------------------------------------------------------- */
 
-/* How often the faults struck, from the layer's report. */
+/* Read from the layer's report how often the faults struck. */
 static void read_report(const char *path, struct outcome *outcome)
 {
     FILE *stream = fopen(path, "r");
@@ -236,7 +240,7 @@ static int run_child(const struct options *options, enum fault_setup setup)
 
 /* --- Real devices, in the parent ---------------------------------------------------------------------------------- */
 
-/* The plan with the device's name in it. */
+/* Write the plan, with the device's name in it. */
 static bool write_plan(const char *path, const char *plan, const char *victim, bool shares)
 {
     FILE *stream = fopen(path, "w");
@@ -272,15 +276,15 @@ static void prepare_child(const struct options *options, enum fault_setup setup,
     }
 }
 
-/* What the child says, until it ends or its time is over. Returns its wait status; -1 = it had to be killed. */
+/* Wait for the child's outcome and its end, with a time limit. Returns its wait status; -1 = it was killed. */
 static int listen_to(pid_t child, int from, struct outcome *outcome)
 {
     struct pollfd ready = {.fd = from, .events = POLLIN};
     int status = 0;
     if (poll(&ready, 1, CHILD_SECONDS * 1000) <= 0 ||
-        read(from, outcome, sizeof *outcome) != (ssize_t)sizeof *outcome) /* so little comes as one */
-        *outcome = (struct outcome){.why = "it said nothing"};
-    for (int i = 0; i < 600; i++) { /* it may still be releasing things */
+        read(from, outcome, sizeof *outcome) != (ssize_t)sizeof *outcome) /* so few bytes arrive at once */
+        *outcome = (struct outcome){.why = "the child process reported nothing"};
+    for (int i = 0; i < 600; i++) { /* it may still be releasing objects */
         if (waitpid(child, &status, WNOHANG) == child)
             return status;
         nanosleep(&(const struct timespec){.tv_nsec = 100000000}, NULL);
@@ -307,7 +311,7 @@ static void run_real(const struct options *options, uint32_t kind, enum fault_se
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        dup2(STDERR_FILENO, STDOUT_FILENO); /* drivers may have something to say */
+        dup2(STDERR_FILENO, STDOUT_FILENO); /* drivers may print messages */
         dup2(pipes[1], RESULT_FD);
         prepare_child(options, setup, plan, report);
         execl("/proc/self/exe", "fault_matrix", "--run", number, "--setup", fault_setup_name(setup), "--frames", frames,
@@ -331,7 +335,7 @@ static void run_real(const struct options *options, uint32_t kind, enum fault_se
 
 /* --- The matrix --------------------------------------------------------------------------------------------------- */
 
-/* Errors are for when nobody was left, or nobody could tell who was right. */
+/* Errors are allowed if no device was left, or if nothing could decide which of two devices was right. */
 static bool errors_allowed(const struct fault_case *fault, enum fault_setup setup, const uint64_t *counts)
 {
     const uint64_t bad = counts[ERRORS] + counts[REFUSED];
@@ -423,12 +427,12 @@ static bool chosen(const struct options *options, const struct fault_case *fault
         return strstr(fault->name, options->kind) != NULL;
     if (options->all)
         return true;
-    /* Two of the real set-ups in turn: what takes the time is to start OpenCL. */
+    /* Each kind runs on two of the four real set-ups, since starting OpenCL takes most of the time. */
     const bool turn = setup == FAULT_ON_SCRIPTED || ((uint32_t)(fault - fault_cases) + setup) % 2 == 0;
     return fault->flags & FAULT_QUICK && turn;
 }
 
-/* Runs added up: of a kind, of all. */
+/* Sums over the runs of one kind, or of all. */
 struct tally {
     uint32_t runs, failed, kinds;
     uint64_t counts[COUNTS], struck[FAULT_SETUPS];
@@ -514,7 +518,7 @@ static int run_matrix(const struct options *options)
     printf("\n%u kinds of fault, %u runs: %" PRIu64 " frames, %" PRIu64 " callbacks, %" PRIu64 " lost, %" PRIu64
            " duplicated, %" PRIu64 " out of order, %" PRIu64 " wrong, %" PRIu64 " errors, %" PRIu64
            " refused; faults struck %" PRIu64 " times, devices were lost %" PRIu64 " times and came back %" PRIu64
-           " times; %u runs not as they should be\n",
+           " times; %u runs failed\n",
            all.kinds, all.runs, n[TAKEN], n[CALLBACKS], n[LOST], n[DUPLICATED], n[UNORDERED], n[WRONG], n[ERRORS],
            n[REFUSED], n[STRUCK], n[DEVICES_LOST], n[RETURNED], all.failed);
     return all.failed ? 1 : all.runs ? 0 : 77;

@@ -1,16 +1,19 @@
 #!/bin/sh
-# Every kind of fault on every kind of device, or the selection that every run of the tests takes, after what the death of a
-# device costs and some of the same with frames of two passes:
+# The fault matrix (matrix.c): kinds of fault on kinds of devices. Without options it runs:
+# - the cost of a device's death (death.h)
+# - frames of two passes, on scripted devices and in mapped mode
+# - the quick selection of the matrix
 #
-#   sh matrix.sh BIN_DIR SOURCE_DIR [--all] [fault_matrix's other options]
+#   sh matrix.sh BIN_DIR SOURCE_DIR [--all] [other options of fault_matrix]
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"
 shift 2
 unset OPENCL_LAYERS
-[ -n "$pocl" ] || rm -rf "$work/pocl" "$work/both" # what a set-up lacks, the program is to see
+# The program skips the set-ups whose vendor folder is missing.
+[ -n "$pocl" ] || rm -rf "$work/pocl" "$work/both"
 [ -n "$rusticl" ] || rm -rf "$work/both"
-# The drivers' leaks after a fault are not what is looked for here.
+# Drivers may leak after a fault, which is not tested here.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
 matrix() { # ARGUMENT...
     status=0

@@ -67,7 +67,7 @@ static const char *const profile_words[] = {"", "backwards", "zero", "huge", "er
 
 enum { WORD_BYTES = 128, CODE_MIN = -100000 };
 
-/* What a line has; the keywords from DEVICE on take a value and may come once. */
+/* Parts of a line. The keywords from DEVICE on take a value and may occur once. */
 enum {
     HAS_SUBJECT = 1 << 0,
     HAS_KIND = 1 << 1,
@@ -90,7 +90,7 @@ struct parser {
     size_t why_bytes;
     /* of the line */
     unsigned has;
-    int32_t code; /* error= beside a vanish, or by itself */
+    int32_t code; /* error=, either of a vanish or the fault itself */
 };
 
 __attribute__((format(printf, 2, 3))) static bool wrong(const struct parser *parser, const char *format, ...)
@@ -114,7 +114,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The digits at the beginning; returns what follows, or NULL if there are none or too many. */
+/* Reads the digits at the beginning. Returns what follows, or NULL if there are none or too many. */
 static const char *digits(const char *text, uint64_t *out)
 {
     uint64_t value = 0;
@@ -139,7 +139,7 @@ static bool read_count(const struct parser *parser, const char *key, const char 
     return true;
 }
 
-/* A number with a point, of at most nine digits before and behind it. */
+/* Reads a decimal number with at most nine digits before and after the point. */
 static const char *decimal(const char *text, double *out)
 {
     uint64_t whole = 0, part = 0;
@@ -230,7 +230,7 @@ static bool read_device(const struct parser *parser, const char *text, struct fa
     return true;
 }
 
-/* One of the words from the second on. */
+/* Reads one of `words`, from the second one on. */
 static bool read_word(const struct parser *parser, const char *key, const char *text, const char *const *words,
                       int count, int *out)
 {
@@ -264,7 +264,7 @@ static bool read_callback(const struct parser *parser, const char *text, struct 
 static bool once(struct parser *parser, const char *key, unsigned what)
 {
     if (parser->has & what)
-        return wrong(parser, "%s= is there twice", key);
+        return wrong(parser, "%s= occurs twice", key);
     parser->has |= what;
     return true;
 }
@@ -277,7 +277,7 @@ static bool read_kind(struct parser *parser, enum fault_kind kind, const char *v
         return wrong(parser, "%s needs a value, as in %s=…", key, key);
     if (value && kinds[kind].value == FAULT_VALUE_NONE)
         return wrong(parser, "%s takes no value", key);
-    if (kind == FAULT_KIND_ERROR && value) /* it may turn out to be what a vanished device's calls answer */
+    if (kind == FAULT_KIND_ERROR && value) /* if `vanish` follows, this is the answer of calls on the device */
         return once(parser, key, HAS_CODE) && read_code(parser, key, value, &parser->code);
     if (parser->has & HAS_KIND)
         return wrong(parser, "%s is a second fault: one per line", key);
@@ -384,7 +384,8 @@ static bool read_token(struct parser *parser, char *word, struct fault_line *lin
 
 /* ---- a line ---- */
 
-/* Whether what happens can happen to one of the calls at all. `any` is for what every call can suffer. */
+/* Whether the fault can happen to at least one of the calls. With the class `any`, it must be possible for all
+ * calls. */
 static bool suits(const struct fault_line *line)
 {
     if (line->call >= 0)
@@ -400,7 +401,7 @@ static bool suits(const struct fault_line *line)
 static bool finish_line(struct parser *parser, struct fault_line *line)
 {
     if (!(parser->has & (HAS_KIND | HAS_CODE)))
-        return wrong(parser, "no fault: what is to happen?");
+        return wrong(parser, "the line names no fault");
     if (!(parser->has & HAS_KIND)) {
         line->kind = FAULT_KIND_ERROR;
         line->code = parser->code;
@@ -412,23 +413,23 @@ static bool finish_line(struct parser *parser, struct fault_line *line)
         if (!(parser->has & HAS_FOR))
             line->time_ns = FAULT_FOREVER;
     } else if (parser->has & HAS_FOR)
-        return wrong(parser, "for= goes with vanish alone");
+        return wrong(parser, "for= needs vanish");
     if (!(parser->has & HAS_SUBJECT) && !vanish)
-        return wrong(parser, "no call: which ones are to go wrong?");
+        return wrong(parser, "the line names no call");
     if (!(parser->has & HAS_SUBJECT))
         line->classes = (uint32_t)FAULT_ANY;
     if (!suits(line))
-        return wrong(parser, "%s does not suit these calls", kinds[line->kind].word);
+        return wrong(parser, "%s is not possible for these calls", kinds[line->kind].word);
     if ((parser->has & HAS_AT) && (parser->has & (HAS_FROM | HAS_EVERY)))
-        return wrong(parser, "at= goes neither with from= nor with every=");
+        return wrong(parser, "at= cannot be combined with from= or every=");
     if ((parser->has & HAS_SEED) && !(parser->has & HAS_CHANCE))
-        return wrong(parser, "seed= goes with chance=");
+        return wrong(parser, "seed= needs chance=");
     if (!(parser->has & HAS_COUNT) && ((parser->has & HAS_AT) || (vanish && !(parser->has & (HAS_EVERY | HAS_CHANCE)))))
         line->count = 1;
     return true;
 }
 
-/* The next word of the line, its quotes taken off. Returns 1, or 0 at the line's end, or -1. */
+/* Reads the next word of the line without its quotes. Returns 1, 0 at the line's end, or -1 on an error. */
 static int next_word(const struct parser *parser, const char **at, const char *end, char *word)
 {
     size_t length = 0;
@@ -482,7 +483,7 @@ static bool read_line(struct parser *parser, const char *from, const char *end, 
         return false;
     if (plan->line_count == FAULT_LINES_MAX)
         return wrong(parser, "more than %d faults", FAULT_LINES_MAX);
-    if ((plan->line_count & (plan->line_count - 1)) == 0) { /* room for twice as many */
+    if ((plan->line_count & (plan->line_count - 1)) == 0) { /* double the room */
         struct fault_line *more = realloc(plan->lines, 2 * (plan->line_count + 1) * sizeof *more);
         if (!more)
             return wrong(parser, "out of memory");
@@ -494,8 +495,9 @@ static bool read_line(struct parser *parser, const char *from, const char *end, 
     return true;
 }
 
-/* Where the line that begins at `at` ends: at a line feed or a semicolon, or at the comment before it; `next` is where
- * the next one begins, `comment` whether it is still the same line of the text. */
+/* Returns the end of the line that begins at `at`: a line feed, a semicolon or a comment.
+ *   *next  the beginning of the next line
+ *   *feed  whether a line feed comes before it */
 static const char *line_end(const char *at, const char *end, const char **next, bool *feed)
 {
     bool quoted = false;
@@ -549,7 +551,7 @@ void fault_plan_free(struct fault_plan **plan)
     *plan = NULL;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 uint32_t fault_call_classes(int call)
 {
@@ -567,13 +569,13 @@ bool fault_line_names(const struct fault_line *line, int call, bool gives_event)
         return line->call == call;
     if (line->classes != (uint32_t)FAULT_ANY && !(line->classes & calls[call].classes))
         return false;
-    /* `enqueue` with a corruption strikes those commands that can show it. */
+    /* With the class `enqueue`, for example, `corrupt` affects only the commands that can show wrong results. */
     if (!(kinds[line->kind].suits & calls[call].classes))
         return false;
     return gives_event || !line->with_event;
 }
 
-/* A number in [0, 1) that depends on the seed and the occurrence alone. */
+/* A number in [0, 1) that depends only on the seed and the number of the call. */
 static double chance_of(uint64_t seed, uint64_t number)
 {
     uint64_t x = seed * 0x9e3779b97f4a7c15u + number * 0xd1342543de82ef95u + 0x632be59bd9b4e019u;

@@ -1,5 +1,5 @@
-/* Fault plans: which OpenCL call goes wrong, on which device, when, and how. The text is described in
- * docs/reference/fault-layer.md; this is its parser, which knows nothing of OpenCL but names and numbers.
+/* Fault plans: which OpenCL call fails, on which device, when, and how. This is the parser of the text described in
+ * docs/reference/fault-layer.md. It uses no OpenCL, only names and numbers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FAULT_PLAN_H
 #define COX_TESTS_FAULT_PLAN_H
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a call is. A command has a wait list and an event; the other bits are what a plan calls it. */
+/* Classes of calls. A command has a wait list and an event; the other bits are the class names of plans. */
 #define FAULT_CLASS_MAP(X) \
     X(COMMAND, "enqueue")  \
     X(KERNEL, "kernel")    \
@@ -74,7 +74,7 @@ enum {
 enum fault_call { FAULT_CALLS(FAULT_ENUM) FAULT_CALL_COUNT };
 #undef FAULT_ENUM
 
-/* X(name, word, what the value is, which calls it suits) */
+/* X(name, word, type of the value, calls to which it applies) */
 #define FAULT_KIND_MAP(X)                                                           \
     X(ERROR, "error", FAULT_VALUE_CODE, FAULT_ANY)                                  \
     X(HANG, "hang", FAULT_VALUE_TIME, FAULT_ANY)                                    \
@@ -125,35 +125,36 @@ enum fault_profile {
 enum fault_device {
     FAULT_DEVICE_ANY,
     FAULT_DEVICE_INDEX, /* `device`, and its sub-devices */
-    FAULT_DEVICE_SUB,   /* `sub` of `device` */
+    FAULT_DEVICE_SUB,   /* sub-device `sub` of `device` */
     FAULT_DEVICE_CPU,
     FAULT_DEVICE_GPU,
     FAULT_DEVICE_ACCELERATOR,
-    FAULT_DEVICE_NAME, /* has `device_name` in it */
+    FAULT_DEVICE_NAME, /* its name contains `device_name` */
 };
 
 enum { FAULT_LINES_MAX = 256, FAULT_NAME_BYTES = 64, FAULT_TEXT_BYTES = 160 };
 #define FAULT_FOREVER UINT64_MAX
 
 struct fault_line {
-    uint32_t number;             /* of the text's line, from 1 */
-    char text[FAULT_TEXT_BYTES]; /* as written, cut off if need be */
+    uint32_t number;             /* in the text, from 1 */
+    char text[FAULT_TEXT_BYTES]; /* as written, perhaps cut */
     /* which calls */
     int call;         /* enum fault_call, or -1 */
-    uint32_t classes; /* else those of one of these classes */
-    bool with_event;  /* only commands that hand out an event */
+    uint32_t classes; /* if `call` is -1: calls of these classes */
+    bool with_event;  /* only commands that return an event */
     enum fault_device device_kind;
     uint32_t device, sub;
     char device_name[FAULT_NAME_BYTES];
-    /* which of them: number `from`, counted from 1, and each `every`th from there, at most `count`, by `chance` */
+    /* which of the matching calls: from number `from` (1 is the first), every `every`th, at most `count`, with
+     * probability `chance` */
     uint64_t from, every, count;
     double chance;
     uint64_t seed;
     uint64_t after_ns;
-    /* what happens */
+    /* which fault */
     enum fault_kind kind;
-    int32_t code;     /* error, status, status-after, status-query; vanish: what calls answer, 0 = the usual */
-    uint64_t time_ns; /* hang, late, late-seen, callback=late; vanish: until it is back; FAULT_FOREVER = for ever */
+    int32_t code;     /* error, status, status-after, status-query; vanish: the answer of calls, 0 = the default */
+    uint64_t time_ns; /* hang, late, late-seen, callback=late; vanish: time until it is back; FAULT_FOREVER = never */
     uint64_t bits;    /* corrupt */
     double factor;    /* slow */
     enum fault_callback callback;
@@ -165,18 +166,18 @@ struct fault_plan {
     struct fault_line *lines;
 };
 
-/* Read a plan. NULL, and one line of why, that begins with `name`, if there is anything wrong with it. */
+/* Parse a plan. If it is faulty, returns NULL and writes one line to `why`, which begins with `name`. */
 struct fault_plan *fault_plan_parse(const char *text, size_t bytes, const char *name, char *why, size_t why_bytes);
 void fault_plan_free(struct fault_plan **plan);
 
 uint32_t fault_call_classes(int call);
 const char *fault_call_name(int call);
 
-/* Whether the line is about this call. */
+/* Whether the line matches this call. */
 bool fault_line_names(const struct fault_line *line, int call, bool gives_event);
 
-/* Whether the line's fault strikes the `matched`th call that it is about (from 1), `chosen` having been struck so
- * far. */
+/* Whether the line's fault strikes the `matched`th matching call (from 1), when it has struck `chosen` calls
+ * before. */
 bool fault_line_strikes(const struct fault_line *line, uint64_t matched, uint64_t chosen);
 
 #endif

@@ -1,7 +1,9 @@
-/* Does the fault layer do what its plans say? Hand-written OpenCL on the first device; each fault is committed once and
- * what the application sees of it is checked, and that the layer counts it.
- * Run as  fault_selftest [-g] [LAYER]; -g: without those in which a command is held back. Exit status 77 without
- * OpenCL.
+/* Tests the fault layer with plain OpenCL calls on the first device. Each fault is injected once. The test checks
+ * what the application sees, and that the layer counts the fault.
+ *
+ *   fault_selftest [-g] [LAYER]
+ *
+ * -g skips the tests in which a command is held back. The exit status is 77 without OpenCL.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "control.h"
@@ -13,7 +15,10 @@
 #include <unistd.h>
 
 enum { ITEMS = 4096, BYTES = ITEMS * 4 };
-enum { WRONG_US = 20000 }; /* time for what must not happen: it is not long enough to be sure, but never too short */
+enum {
+    WRONG_US = 20000
+}; /* wait this long for what must not happen; on a slow machine this may miss a fault, but
+                            * never reports a false one */
 
 #define MS UINT64_C(1000000)
 
@@ -28,15 +33,15 @@ static cl_command_queue queue;
 static cl_program program;
 static cl_kernel fill;
 static cl_mem buffer, wrapper;
-static cl_uint *host, *out; /* `host` lies behind `wrapper` */
+static cl_uint *host, *out; /* `wrapper` uses the memory `host` */
 
-#define CHECK(what)                                                           \
-    do {                                                                      \
-        checks++;                                                             \
-        if (!(what)) {                                                        \
-            printf("  %s:%d: %s does not hold\n", __func__, __LINE__, #what); \
-            failures++;                                                       \
-        }                                                                     \
+#define CHECK(what)                                                      \
+    do {                                                                 \
+        checks++;                                                        \
+        if (!(what)) {                                                   \
+            printf("  %s:%d: %s is false\n", __func__, __LINE__, #what); \
+            failures++;                                                  \
+        }                                                                \
     } while (0)
 
 static void plan(const char *text)
@@ -69,7 +74,7 @@ static cl_event begin(cl_uint value)
     return event;
 }
 
-/* Without an event. */
+/* Launches without an event. */
 static void just_launch(cl_mem mem, cl_uint value)
 {
     NEED(try_launch(mem, value, NULL));
@@ -82,7 +87,7 @@ static cl_event begin_read(void)
     return event;
 }
 
-/* Its end as asking shows it; the queue is flushed. */
+/* Polls until the command has ended. Flush the queue first. */
 static cl_int await(cl_event event)
 {
     AWAIT(status_of(event) <= CL_COMPLETE);
@@ -102,7 +107,7 @@ static void read_all(void)
     NEED(clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, BYTES, out, 0, NULL, NULL));
 }
 
-/* How many items of `out` are not the value. */
+/* How many items differ from the value. */
 static unsigned differing(const cl_uint *from, cl_uint value)
 {
     unsigned count = 0;
@@ -111,7 +116,7 @@ static unsigned differing(const cl_uint *from, cl_uint value)
     return count;
 }
 
-/* The buffer is full of ones, and the plan in force. */
+/* Fills the buffer with ones, then loads the plan. */
 static void begin_with(const char *text)
 {
     plan("");
@@ -204,7 +209,7 @@ static void the_time_must_have_come(void)
     CHECK(try_launch(buffer, 1, NULL) == CL_OUT_OF_RESOURCES);
 }
 
-/* Made twice: they must be taken for the same ones. */
+/* Sub-devices are created twice. The layer must identify them with the first ones. */
 static void sub_devices_are_told_apart(void)
 {
     for (int round = 0; round < 2; round++) {
@@ -256,7 +261,7 @@ static void a_late_command_writes_late(void)
     CHECK(fault.count(0, FAULT_STRUCK) == 1);
 }
 
-/* What the act does is done in a queue of its own, which is released behind it. */
+/* Runs `act` with its own queue, which is released afterwards. */
 static void in_own_queue(void (*act)(void))
 {
     cl_command_queue saved = queue;
@@ -403,7 +408,7 @@ static void a_device_is_slow(void)
     cl_event event = begin(2);
     NEED(clFlush(queue));
     AWAIT(fault.count(0, FAULT_STRUCK) == 1);
-    if (gates) { /* a microsecond is a second then, and no command takes less */
+    if (gates) { /* every command lasts at least 1 us, so at least a second now */
         fault.advance(MS);
         usleep(WRONG_US);
         CHECK(status_of(event) == CL_RUNNING);
@@ -416,7 +421,7 @@ static void a_device_is_slow(void)
     NEED(clReleaseEvent(event));
 }
 
-/* --- What events say -------------------------------------------------------------------------------------------- */
+/* --- What events report ------------------------------------------------------------------------------------------ */
 
 static void times_lie(void)
 {
@@ -629,7 +634,7 @@ static void a_device_vanishes(void)
     NEED(clReleaseContext(released));
     CHECK(!clCreateSampler(context, CL_TRUE, CL_ADDRESS_NONE, CL_FILTER_NEAREST, &code) && code);
     CHECK(clEnqueueUnmapMemObject(left, mapped, at, 0, NULL, NULL) != CL_SUCCESS);
-    AWAIT(references(mapped) == 1); /* the mapping's must go all the same */
+    AWAIT(references(mapped) == 1); /* the mapping's reference must be released nevertheless */
     NEED(clReleaseMemObject(mapped));
     CHECK(!is_available());
     fault.advance(50 * MS);
@@ -641,12 +646,12 @@ static void a_device_vanishes(void)
     CHECK(clFinish(fresh_queue) == CL_SUCCESS);
     NEED(clReleaseCommandQueue(fresh_queue));
     NEED(clReleaseContext(fresh));
-    tear_down(); /* the old ones are dead for ever */
+    tear_down(); /* the old objects stay unusable */
     set_up();
     begin_with("");
 }
 
-/* --- The rest ----------------------------------------------------------------------------------------------------- */
+/* --- Other tests -------------------------------------------------------------------------------------------------- */
 
 static void bad_plans_are_refused(void)
 {
@@ -724,7 +729,7 @@ int main(int argc, char **argv)
     if (!host || !out)
         return 2;
     set_up();
-    fault.advance(0); /* nothing depends on how fast the machine is */
+    fault.advance(0); /* stops the clock, so that nothing depends on the machine's speed */
     for (size_t i = 0; i < sizeof scenes / sizeof *scenes; i++)
         if (gates || !scenes[i].needs_gates)
             play(&scenes[i]);

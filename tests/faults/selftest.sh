@@ -1,6 +1,9 @@
 #!/bin/sh
-# The fault layer's own test on every set-up of devices that this machine can give: sh selftest.sh BIN_DIR SOURCE_DIR
-# COX_SHORT=1: the first set-up that this machine can have.
+# The self-test of the fault layer (selftest.c), on each set-up of devices that this machine can have.
+#
+#   sh selftest.sh BIN_DIR SOURCE_DIR
+#
+# COX_SHORT=1: only the first set-up that this machine can have.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"
@@ -11,7 +14,7 @@ own_test() { # NAME NEEDS VENDORS ARGUMENT...
     on "$title" "$needs" "$icds" timeout 600 "$COX_TEST_DIR/fault_selftest" "$@"
 }
 
-# What must never end is kept for ever by the layer, on purpose.
+# The layer keeps commands that must never end, so leaks are expected.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
 own_test "PoCL" pocl "$work/pocl"
 export POCL_DEVICES=basic

@@ -1,15 +1,15 @@
-/* Frames without end on devices that keep failing: does the process stay as large as it was?
+/* Runs frames on devices that keep failing, and checks that the process does not grow.
  *
  *   fault_soak [--frames N] [--seconds N | --minutes N] [--devices SEL] [--verify SHARE] [--samples FILE]
  *
- * Small frames of every contract (support/ref_stream.h), until N frames or the time is over. Run it under the fault
- * layer with soak.sh; without the layer it is a soak of devices that do not fail. Every frame's output is compared in
- * its callback, and again before its buffers are reused. After every 500 frames the program samples the resident
- * memory, the open files and the threads. At the end it prints the result.
+ * It runs small frames of every contract (support/ref_stream.h) until N frames are done or the time is over. Run it
+ * under the fault layer with soak.sh; without the layer it is a soak test of devices that do not fail. Every
+ * frame's output is compared in its callback, and again before its buffers are reused. After every 500 frames the
+ * program samples the resident memory, the open files and the threads. At the end it prints the result.
  *
- * Exit status 0: no frame was lost, doubled, out of order, wrong or failed. With 20 000 frames or more, the mean of the
- * last tenth of the memory samples must also be within 1 % of that of the second tenth.
- * Exit status 77: there are no such devices.
+ * Exit status 0: no frame was lost, doubled, out of order, wrong or failed. With 20 000 frames or more, the mean of
+ * the last tenth of the memory samples must also be within 1 % of that of the second tenth. Exit status 77: there
+ * are no such devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "specs.h"
@@ -28,13 +28,13 @@ enum { SAMPLE_FRAMES = 500, SAMPLES_MAX = 1 << 18, SAMPLES_LEAST = 40 };
 static const uint64_t timeout_ns = 60000000000u;
 
 struct options {
-    uint64_t frames, seconds; /* 0 = no bound */
+    uint64_t frames, seconds; /* 0 = no limit */
     bool verbose;
     const char *devices, *samples;
     double verify;
 };
 
-/* --- Looking at the process --------------------------------------------------------------------------------------- */
+/* --- Samples of the process --------------------------------------------------------------------------------------- */
 
 struct sample {
     uint64_t resident_bytes;
@@ -66,7 +66,7 @@ static struct sample look(void)
     if (stream)
         fclose(stream);
     return (struct sample){.resident_bytes = resident * (uint64_t)sysconf(_SC_PAGESIZE),
-                           .files = entries_of("/proc/self/fd") - 1, /* the one that counts them is open too */
+                           .files = entries_of("/proc/self/fd") - 1, /* minus the open folder itself */
                            .threads = entries_of("/proc/self/task")};
 }
 
@@ -75,7 +75,7 @@ static bool samples_begin(struct samples *samples)
     const size_t bytes = SAMPLES_MAX * sizeof *samples->at;
     samples->at = malloc(bytes);
     if (samples->at)
-        memset(samples->at, 1, bytes); /* so that its pages count from the beginning */
+        memset(samples->at, 1, bytes); /* touch all pages, so that they count from the beginning */
     return samples->at;
 }
 
@@ -89,9 +89,9 @@ static double tenth(const struct samples *samples, size_t n)
     return to > from ? sum / (double)(to - from) : 0;
 }
 
-/* --- All of it ---------------------------------------------------------------------------------------------------- */
+/* --- The run ------------------------------------------------------------------------------------------------------ */
 
-/* Frames until enough are done, or one is refused. */
+/* Run frames until enough are done, or one is refused. */
 static bool soak(const struct options *options, cox_runtime *runtime, struct samples *samples,
                  struct ref_stream_counts *counts, struct cox_session_info *info)
 {

@@ -1,19 +1,18 @@
 #!/bin/sh
-# A soak of devices that fail at random, under the fault layer. Without further options 1500 small frames, and faults that
-# come a hundred times as often.
+# A soak test on devices that fail at random, under the fault layer. Without options it runs 1500 small frames, with
+# faults a hundred times as often.
 #
 #   sh soak.sh BIN_DIR SOURCE_DIR [fault_soak's options]
 #   sh tests/faults/soak.sh build/bin . --frames 1000000
 #   sh tests/faults/soak.sh build/bin . --minutes 30
 #
-# Both devices fail, hang and vanish at random, the second one more often; it also gives wrong rows now and then, which is why
-# every band is verified. Faults begin after five seconds, when what is to come out is known. What is random depends on the
-# number of the call and the seeds in the plan alone.
-# The plan may be given in $COX_FAULT_PLAN.
+# Both devices fail, hang and vanish at random, the second one more often. It also gives wrong rows now and then, so
+# every band is verified. Faults begin after five seconds, when the expected result is known. They depend only on
+# the number of the call and the seeds in the plan. $COX_FAULT_PLAN may name another plan.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"
-cd "$OLDPWD" || exit 1 # the plan's name may be a relative one
+cd "$OLDPWD" || exit 1 # $COX_FAULT_PLAN may be a relative name
 shift 2
 able fault_soak "pocl cores" || finish_setups
 cat >"$work/plan" <<'END'
@@ -50,6 +49,6 @@ equal $status 0 'the soak'
 check 'the fault layer leaves a report' test -s "$work/report"
 echo "faults"
 cat "$work/report"
-# The 78th kernel of the second device is to make it vanish.
+# The plan lets the 78th kernel of the second device make it vanish.
 [ -z "$short" ] || contains "$work/report" 'struck [1-9].*vanish'
 finish

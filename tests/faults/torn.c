@@ -53,14 +53,14 @@
 
 enum { ROWS = 240, COLUMNS = 512, SETS = 12, BUFFERS = 3, HOGS_MAX = 256, SKIPPED = 77, WAIT_MAX_S = 600 };
 
-/* By the fault layer's clock, as long as any kernel is late. */
+/* By the fault layer's clock. Longer than any kernel is late. */
 static const uint64_t wake_ns = UINT64_C(86400) * 1000000000;
 
 static const uint32_t mark = 0x5eed0bad;
 enum { BASE, NEAR, OUT }; /* a frame's buffers */
 
-/* The loop has a closed form, which the host computes: a product and a sum for each value. The factor comes as a
- * parameter, so that no compiler finds that form. */
+/* The kernel's loop is equal to one product and one sum per value, which the host computes. The factor is a
+ * parameter, so that no compiler simplifies the loop. */
 static const char source[] =
     "kernel void churn(global const uint *base, global const uint *near_rows, int origin, global uint *out, int columns,\n"
     "                  int first, int rows, int frame_rows, int pitch, uint factor, uint addend, int rounds) {\n"
@@ -91,11 +91,11 @@ struct set {
     cox_buffer *buffers[BUFFERS];
     void *memory[BUFFERS];     /* with --wrapped, aligned */
     const struct set *before;  /* with --chain: its output is this one's input */
-    uint32_t *expected, *seen; /* the output as it should be, and as it was in the callback */
+    uint32_t *expected, *seen; /* the expected output, and the output in the callback */
     uint32_t frame, seed;
     cox_status status;
     uint64_t done_ns;
-    uint32_t lost; /* devices so far */
+    uint32_t lost; /* device losses so far */
     sem_t done;
 };
 
@@ -109,7 +109,7 @@ struct torn {
     struct set sets[SETS];
     pthread_t hogs[HOGS_MAX];
     uint32_t hog_count;
-    atomic_bool enough; /* for the hogs */
+    atomic_bool enough; /* ends the busy loops */
     struct fault fault;
     uint32_t good, failed, tainted, wrong, changed, woken;
 };
@@ -129,7 +129,7 @@ static void wait_for_callback(struct set *set)
     while (sem_timedwait(&set->done, &until)) {
         if (errno == EINTR)
             continue;
-        printf("waited in vain for a callback\n");
+        printf("timed out waiting for a callback\n");
         exit(1);
     }
 }
@@ -177,7 +177,7 @@ static bool was_right(const struct set *set)
     return true;
 }
 
-/* Whether the output is as the callback left it. */
+/* Whether the output is unchanged since the callback. */
 static bool is_untouched(const struct set *set)
 {
     const uint32_t *out = cox_buffer_data(set->buffers[OUT]);
@@ -188,7 +188,7 @@ static bool is_untouched(const struct set *set)
     return i == count;
 }
 
-/* The callback: the buffers are the application's from here on. */
+/* The callback. From here on the buffers belong to the application. */
 static void on_done(void *user, uint64_t frame, cox_status status)
 {
     struct set *set = user;
@@ -217,10 +217,10 @@ static void submit(struct torn *torn, struct set *set)
     }
     const cox_status status = cox__session_submit(torn->session, &frame, on_done, set);
     if (status)
-        on_done(set, 0, status); /* the library does not call it */
+        on_done(set, 0, status); /* cox_session_run calls no callback */
 }
 
-/* Once the time of the set's frame has come. */
+/* Check the set's buffers, once --later has passed since the frame's callback. */
 static void check(struct torn *torn, struct set *set)
 {
     wait_for_callback(set);
@@ -239,7 +239,7 @@ static void check(struct torn *torn, struct set *set)
     }
 }
 
-/* Every set is looked at before another frame has it. */
+/* Run all frames. A set is checked before another frame uses it. */
 static bool play(struct torn *torn)
 {
     const uint32_t frames = torn->options.frames;
@@ -261,7 +261,7 @@ static bool play(struct torn *torn)
     return torn->good && !torn->wrong && !torn->changed && !torn->failed && (lost || !torn->options.wake);
 }
 
-/* --- Hogs --------------------------------------------------------------------------------------------------------- */
+/* --- Busy loops --------------------------------------------------------------------------------------------------- */
 
 static void *hog(void *user)
 {
@@ -278,7 +278,7 @@ static void *hog(void *user)
     return NULL;
 }
 
-/* Before the library is called: it may choose cores for the threads that come after. */
+/* Called before the library, which may later choose cores for new threads. */
 static bool start_hogs(struct torn *torn)
 {
     while (torn->hog_count < torn->options.hogs)
@@ -296,7 +296,7 @@ static void stop_hogs(struct torn *torn)
         pthread_join(torn->hogs[--torn->hog_count], NULL);
 }
 
-/* --- Beginning and end -------------------------------------------------------------------------------------------- */
+/* --- Set-up and end ----------------------------------------------------------------------------------------------- */
 
 static void say(void *user, enum cox_log_level level, const char *line)
 {
@@ -339,7 +339,7 @@ static cox_status open_session(struct torn *torn)
                                &torn->session);
 }
 
-/* What all rounds together come to. */
+/* Computes the factor and the addend of all rounds together. */
 static void plan_work(struct torn *torn)
 {
     torn->params = (struct churn){

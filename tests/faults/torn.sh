@@ -1,12 +1,17 @@
 #!/bin/sh
-# Whether a delivered frame changes afterwards: fault_torn on two cores of one device and on two platforms, beside busy
-# loops, with submit and with run, with kernels that end late or whose device is given up meanwhile (fault layer).
+# Whether a delivered frame changes afterwards (torn.c). It runs on two cores of one device and on two platforms,
+# while busy loops use the cores. It tests submit and run, late kernels, and devices that are given up (with the
+# fault layer).
 #
 #   sh torn.sh BIN_DIR SOURCE_DIR
 #
-# FRAMES (60) frames of each combination, CHAINED (FRAMES) whose output is the next one's input, HANGING (FRAMES) with
-# devices that hang. ALL=1: every combination, devices that are staged too, up to 8 busy loops. Outputs are looked at in
-# the callback and 50 ms later, or when what is late has come.
+# Environment:
+#   FRAMES   frames of each combination (60)
+#   CHAINED  frames whose output is the next one's input (FRAMES)
+#   HANGING  frames on devices that hang (FRAMES)
+#   ALL=1    every combination, also staged devices, and up to 8 busy loops
+#
+# Outputs are checked in the callback, and again after 50 ms or after late kernels have ended.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"

@@ -1,4 +1,4 @@
-/* What the fuzz targets of command lines share: words from bytes, and silence.
+/* Shared by the fuzz targets of command lines: words from bytes, and suppressed output.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FUZZ_ARGS_H
 #define COX_TESTS_FUZZ_ARGS_H
@@ -16,8 +16,8 @@ struct fuzz_args {
     char *words[FUZZ_ARGS_MAX + 1];
 };
 
-/* Bytes up to a NUL or the end of a line are one word each, after `name` if it is not NULL. False: more than is worth
- * while. */
+/* Make words of the bytes: each ends at a NUL or a line feed. `name`, if not NULL, is the first word. Returns false
+ * if there are too many bytes. */
 static inline bool fuzz_args_make(struct fuzz_args *args, const char *name, const uint8_t *data, size_t size)
 {
     if (size > FUZZ_ARGS_BYTES_MAX)
@@ -38,7 +38,7 @@ static inline void fuzz_args_free(struct fuzz_args *args)
     free(args->name);
 }
 
-/* Whether `word` is NULL or one of the words, or the end of one. */
+/* Whether `word` is NULL, one of the words, or the end of one. */
 static inline bool fuzz_args_hold(const struct fuzz_args *args, const char *word)
 {
     for (int i = 0; word && i < args->count; i++)
@@ -47,8 +47,8 @@ static inline bool fuzz_args_hold(const struct fuzz_args *args, const char *word
     return !word;
 }
 
-/* Nothing that is said from here to fuzz_speak reaches the terminal; what the sanitizers say does, they use the
- * descriptor. glibc lets a program assign its streams. Also makes getopt begin anew. */
+/* Between fuzz_hush and fuzz_speak, the program prints nothing. Sanitizers still do, since they use the descriptor.
+ * glibc lets a program assign its standard streams. fuzz_hush also restarts getopt. */
 static FILE *fuzz_out, *fuzz_err;
 static inline void fuzz_hush(void)
 {

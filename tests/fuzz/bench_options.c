@@ -1,4 +1,4 @@
-/* cox-bench's command line from hostile words: no crash, and what is accepted is within its bounds.
+/* Fuzz target: cox-bench's command line. Parsing must not crash, and accepted options must be within their limits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench/options.h"
 #include "args.h"
@@ -7,7 +7,7 @@
 
 static unsigned complaints;
 
-/* In place of bench/message.c: count the messages. */
+/* Replaces bench/message.c: counts the messages. */
 bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 bool bench_fail(const char *format, ...)

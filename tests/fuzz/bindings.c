@@ -1,5 +1,5 @@
-/* The JSON of a kernel of the user's own from hostile bytes: no crash, one line of complaint, and what is accepted is
- * within what the library takes.
+/* Fuzz target: the JSON file of a user's own kernel. Parsing must not crash. A file is refused with one line, or it
+ * is within the library's limits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 #include "lab/run/bindings.h"

@@ -1,9 +1,13 @@
-/* Files of the kernel cache from hostile bytes: what is read is exactly what was stored under that key. What becomes of
- * a file that is damaged, and whose it must be, is unit/store/cache.c's.
+/* Fuzz target: files of the kernel cache. Whatever is read must be exactly what was stored under that key.
+ * unit/store/cache.c tests what happens to damaged files and to files of other users.
  *
- * The first byte says what is put right before the file is written, since no fuzzer finds a checksum: bit 0 the magic
- * and the key, bit 1 the length, bit 2 the checksum; bit 3 asks for the entry of another key; with bit 4 the file ends
- * before the length that was said of it. The file follows.
+ * No fuzzer finds a checksum, so the first byte says what to correct in the file that follows:
+ * - bit 0: the magic number and the key
+ * - bit 1: the length
+ * - bit 2: the checksum
+ * - bit 3: read the entry of another key
+ * - bit 4: the file ends before its stated size
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fuzz.h"
@@ -18,7 +22,7 @@ enum { RIGHT_HEAD = 1, RIGHT_LENGTH = 2, RIGHT_DIGEST = 4, OTHER_KEY = 8, CUT = 
 
 static const unsigned char good_magic[8] = {'C', 'O', 'X', 'B', 'I', 'N', 0, 2};
 
-/* What `what` asks for. */
+/* Correct the parts that `what` names. */
 static void put_right(uint8_t *file, size_t size, unsigned what, const unsigned char *file_key)
 {
     if (size < FRAME)
@@ -37,7 +41,7 @@ static void put_right(uint8_t *file, size_t size, unsigned what, const unsigned 
     }
 }
 
-/* Told without the loader: magic, key, length and checksum. */
+/* Checks magic number, key, length and checksum independently of the loader. */
 static bool is_entry(const uint8_t *file, size_t size, const unsigned char *wanted)
 {
     uint8_t right[FRAME], digest[DIGEST];

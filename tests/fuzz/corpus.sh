@@ -1,12 +1,11 @@
 #!/bin/sh
-# The kept inputs of the fuzzers. Those of a fuzzer NAME are one archive, corpus/NAME.tar; NAME_MORE without an archive uses
-# that of NAME. The same inputs always make the same archive, byte for byte.
+# The stored inputs of the fuzz targets. Those of a target NAME are one archive, corpus/NAME.tar. A target NAME_MORE
+# without an archive uses that of NAME. The same inputs always make the same archive, byte for byte.
 #
-#   sh corpus.sh list NAME              names of its inputs
-#   sh corpus.sh unpack NAME DIR        its inputs, as files of DIR
-#   sh corpus.sh add NAME FILE...       put files into it; one of the same name is replaced
-#   sh corpus.sh dictionary NAME        path of its dictionary, if it has one
-#
+#   sh corpus.sh list NAME              print the names of its inputs
+#   sh corpus.sh unpack NAME DIR        unpack its inputs to the folder DIR
+#   sh corpus.sh add NAME FILE...       add files to it; a file replaces one of the same name
+#   sh corpus.sh dictionary NAME        print the path of its dictionary, if it has one
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 corpus=$(cd "$(dirname "$0")" && pwd)/corpus

@@ -1,8 +1,7 @@
-/* The session engine simulated: the input is a scenario of devices, a session, what the application does and what goes
- * wrong, and every promise of docs/guide/faults.md is checked on the way, on one thread (one_thread.h).
+/* Fuzz target: a simulation of the session engine on one thread (one_thread.h). The input is a scenario: devices, a
+ * session, the application's actions, and faults. Every guarantee of docs/guide/faults.md is checked.
  *
- * With COX_STORY in the environment an input's scenario and what came of it are told; where a check fails they are told
- * anyway.
+ * If a check fails, the scenario and its events are printed. COX_STORY in the environment prints them always.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -12,9 +11,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- what must hold ---- */
+/* ---- checks ---- */
 
-/* By this session. */
+/* Whether the log of the current session contains the text. */
 static bool logged(const char *text)
 {
     return strstr(rig_log(w.rig) + w.log_from, text);
@@ -41,11 +40,11 @@ static void check_info(void)
               "device %u is %s, lost %u times and returned %u times", d, cox_device_state_name(of->state), of->lost,
               of->returned);
         CHECK(of->lost >= was->lost && of->returned >= was->returned, "device %u: a count shrinks", d);
-        CHECK(of->device == was->device || before.device_count == 0, "device %u becomes another", d);
+        CHECK(of->device == was->device || before.device_count == 0, "index %u denotes another device", d);
     }
 }
 
-/* Of what the frame wrote (Fowler, Noll and Vo's FNV-1a, 64 bits). */
+/* A digest of what the frame wrote (Fowler, Noll and Vo's FNV-1a, 64 bits). */
 static uint64_t digest_of(uint32_t set)
 {
     uint64_t digest = 0xcbf29ce484222325u;
@@ -66,7 +65,8 @@ static void check_final(uint32_t set)
           "a frame of set %u changes after it was delivered", set);
 }
 
-/* No memory could be had for a frame in time, or none that the library may change for other. */
+/* Whether a frame may be tainted: new memory came too late or failed, or the library may not replace wrapped
+ * memory. */
 static bool may_be_tainted(void)
 {
     bool slow = false;
@@ -76,7 +76,7 @@ static bool may_be_tainted(void)
            (w.frames->wrapped || slow || fake_struck_by(w.fake, FAKE_MEM_FAILS));
 }
 
-/* Some rows are, in a pass at least. */
+/* Whether a pass works in place. */
 static bool is_in_place(void)
 {
     return w.frames->shape == SHAPE_INPLACE || w.frames->shape == SHAPE_THEN_INPLACE;
@@ -87,18 +87,18 @@ static bool reduces(void)
     return w.frames->shape == SHAPE_COUNT || w.frames->shape == SHAPE_CURVE || w.frames->shape == SHAPE_ALL;
 }
 
-/* Whether wrong rows of a device that lies are found out. */
+/* Whether wrong rows of a faulty device are always detected. */
 static bool is_verified(void)
 {
-    bool parts = false; /* partial results of bands that are checked in parts are not compared */
+    bool parts = false; /* partial results are not compared if bands are checked in parts */
     for (uint32_t d = 0; d < w.info.device_count; d++)
         parts |= reduces() && w.info.devices[d].max_rows < w.frames->rows;
     return w.params.verify == 1 && !parts && !is_in_place() && !logged("are not verified") &&
            !logged("no rows are done beside the frames");
 }
 
-/* Whether bytes that no kernel writes stay what they were: a staged device brings back rows as a whole, and one that
- * fails or was given up leaves anything. */
+/* Whether bytes that no kernel writes stay unchanged. A staged device copies whole rows back. A device that fails
+ * or is given up leaves garbage. */
 static bool keeps_padding(void)
 {
     static const enum fake_fault_kind garbage[] = {FAKE_EVENT_FAILS, FAKE_FAILS_LATE, FAKE_DEVICE_DIES};
@@ -110,7 +110,8 @@ static bool keeps_padding(void)
     return keeps;
 }
 
-/* How long a frame may take: the time limit of a band, ten times if no other device is left, after every fault anew. */
+/* The longest time of a frame: the timeout of a band, or ten times that if no other device is left, once more after
+ * every fault. */
 static uint64_t frame_limit_ns(const struct pending *frame)
 {
     const uint64_t expected = w.slowest_ns * 8,
@@ -129,11 +130,11 @@ static void check_over(const struct pending *frame, cox_status status)
           (double)took_ns * 1e-9, (double)frame_limit_ns(frame) * 1e-9);
     for (uint32_t i = 0; i < w.frames->binding_count && !w.dropped[frame->set]; i++)
         CHECK(!w.frames->buffers[frame->set][i] || !fake_at_work(w.fake, w.frames->buffers[frame->set][i]->mem),
-              "frame %u is over, and a device is at its buffer %u", frame->number, i);
+              "frame %u has ended while a device works on its buffer %u", frame->number, i);
     switch (status) {
     case COX_OK:;
         CHECK(!frame->cancelled, "frame %u was cancelled", frame->number);
-        CHECK(!w.tainted[frame->set], "frame %u is of memory that was lost", frame->number);
+        CHECK(!w.tainted[frame->set], "frame %u is in tainted memory", frame->number);
         if (w.dropped[frame->set] || (fake_struck_by(w.fake, FAKE_CORRUPTS) && !is_verified()))
             break;
         const char *wrong = shape_check(w.frames, frame->set);
@@ -142,11 +143,12 @@ static void check_over(const struct pending *frame, cox_status status)
         CHECK(!*wrong, "frame %u: %s", frame->number, wrong);
         break;
     case COX_E_DEVICE_LOST:
-        CHECK((is_in_place() && all_lost() > 0) || logged("no device is left"), "frame %u is said to be lost",
-              frame->number);
+        CHECK((is_in_place() && all_lost() > 0) || logged("no device is left"),
+              "frame %u has COX_E_DEVICE_LOST without reason", frame->number);
         break;
     case COX_E_MISMATCH:
-        CHECK(w.params.verify > 0 && fake_struck_by(w.fake, FAKE_CORRUPTS), "frame %u: who disagrees?", frame->number);
+        CHECK(w.params.verify > 0 && fake_struck_by(w.fake, FAKE_CORRUPTS),
+              "frame %u has COX_E_MISMATCH without reason", frame->number);
         break;
     case COX_E_CANCELLED:
         CHECK(frame->cancelled, "frame %u was not cancelled", frame->number);
@@ -156,12 +158,13 @@ static void check_over(const struct pending *frame, cox_status status)
               (unsigned long long)took_ns);
         break;
     case COX_E_MEMORY_UNSAFE:
-        CHECK(w.tainted[frame->set] || may_be_tainted(), "frame %u: what may still write to it?", frame->number);
+        CHECK(w.tainted[frame->set] || may_be_tainted(), "frame %u has COX_E_MEMORY_UNSAFE without reason",
+              frame->number);
         w.tainted[frame->set] = true;
         w.anew[frame->set] |= frame->number % 2;
         break;
     case COX_E_NOMEM: /* for scratch */
-        CHECK(w.frames->pass_count > 1 && may_be_tainted(), "frame %u: no memory for what?", frame->number);
+        CHECK(w.frames->pass_count > 1 && may_be_tainted(), "frame %u has COX_E_NOMEM without reason", frame->number);
         break;
     default:
         fail("frame %u ends with %s", frame->number, cox_status_name(status));
@@ -175,7 +178,7 @@ static void on_report(void *user, const struct cox_frame_report *report)
     (void)user;
     if (report->warmup || report->shadow)
         return;
-    CHECK(w.base + report->index == w.reports, "the report of frame %llu comes in the place of %u's",
+    CHECK(w.base + report->index == w.reports, "the report of frame %llu comes instead of that of frame %u",
           (unsigned long long)report->index, w.reports);
     w.reports++;
     CHECK(report->pass_count <= passes && (report->status || report->pass_count == passes),
@@ -211,7 +214,7 @@ static void on_done(void *user, uint64_t number, cox_status status)
 {
     const struct pending *frame = user;
     CHECK(w.inside, "a callback on another thread");
-    while (w.count > 0 && w.pending[w.first].run && &w.pending[w.first] != frame) { /* are over by now */
+    while (w.count > 0 && w.pending[w.first].run && &w.pending[w.first] != frame) { /* these have ended by now */
         w.first++;
         w.count--;
     }
@@ -308,7 +311,7 @@ static void submit_next(bool nowait)
     check_refusal(status, nowait);
 }
 
-/* With a slot that is free, so that it is the next that is accepted. */
+/* Wait for a free slot first, so that this is the next accepted frame. */
 static void run_next(void)
 {
     while (w.busy[w.submitted % w.sets] || w.count >= w.params.in_flight)
@@ -449,10 +452,10 @@ static void end_session(void)
 {
     tell("  %.6f the session is destroyed\n", (double)now() * 1e-9);
     w.act_ns = now();
-    const struct pending last = new_pending(0,
-                                            false); /* a frame that is submitted now would be over by the same time */
+    /* A frame submitted now would have to end by the same time. */
+    const struct pending last = new_pending(0, false);
     const uint32_t blocked = fake_struck_by(w.fake, FAKE_SUBMIT_BLOCKS);
-    cox_session *session = w.session; /* callbacks still ask it */
+    cox_session *session = w.session; /* callbacks still use w.session */
     w.chain = 0;
     cox_session_destroy(&session);
     w.session = NULL;
@@ -463,11 +466,11 @@ static void end_session(void)
     CHECK(now() - w.act_ns <= frame_limit_ns(&last) + CLOSE_SECONDS * second, "destroying took %.3f s of at most %.3f",
           (double)(now() - w.act_ns) * 1e-9, (double)frame_limit_ns(&last) * 1e-9 + CLOSE_SECONDS);
     CHECK(w.stuck_ns >= w.act_ns || fake_struck_by(w.fake, FAKE_SUBMIT_BLOCKS) > blocked || !logged("memory is leaked"),
-          "leaked for nothing");
+          "memory is leaked without reason");
     leaked += logged("memory is leaked");
 }
 
-/* Another one like it, on the same buffers. */
+/* Replace the session by another one of the same kind, with the same buffers. */
 static void change_session(void)
 {
     end_session();
@@ -507,7 +510,7 @@ static void take_session(uint32_t devices, uint32_t row_alignment)
 static void pass(uint64_t ns)
 {
     const uint64_t until_ns = now() + ns;
-    tell("  %.6f for %.3f ms nothing\n", (double)now() * 1e-9, (double)ns * 1e-6);
+    tell("  %.6f nothing for %.3f ms\n", (double)now() * 1e-9, (double)ns * 1e-6);
     while (pump(until_ns))
         continue;
 }
@@ -520,7 +523,7 @@ static void cancel(void)
     CHECK(cox_session_cancel(w.session) == COX_OK, "cannot cancel");
 }
 
-/* Let the application do one thing. */
+/* One action of the application. */
 static void act(void)
 {
     static const uint64_t pauses[] = {100000,    1000000,    10000000,   60000000,
@@ -569,7 +572,7 @@ static void act(void)
     }
 }
 
-/* The same inputs as ever give the shapes without passes. */
+/* Older stored inputs keep their meaning, which is shapes without passes. */
 static enum shape shape_of(uint32_t kind_of_frames, uint32_t look)
 {
     const uint32_t kind = kind_of_frames / DEVICES_MAX % 16;
@@ -577,7 +580,7 @@ static enum shape shape_of(uint32_t kind_of_frames, uint32_t look)
                     : (enum shape)(SHAPES_PLAIN + (kind - 8) % (uint32_t)(SHAPES - SHAPES_PLAIN));
 }
 
-/* Some passes are for one device. */
+/* Some passes run on one device only. */
 static void choose_pass_devices(struct shape_frames *frames, uint32_t how, uint32_t devices)
 {
     const uint32_t last = frames->pass_count - 1;
@@ -605,7 +608,7 @@ static void play(void)
     w.sets = 1 + take() % SETS_MAX;
     w.frames = shape_frames_padded(w.rig, shape_of(kind, look), rows, 4, pitches[look / 8 % 4], w.sets);
     choose_pass_devices(w.frames, kind / 64, devices.device_count);
-    w.frames->wrapped = look / 32 % 2; /* those of the beginning are not */
+    w.frames->wrapped = look / 32 % 2; /* the first buffers are not wrapped */
     for (uint32_t i = 0; i < w.sets; i++)
         w.anew[i] = w.frames->wrapped;
     tell("frames: %s, %u rows of 4 bytes, %u apart, %u sets of%s buffers\n", shape_name(w.frames->shape), rows,
@@ -620,7 +623,7 @@ static void play(void)
             w.task_ns[i] = least(w.task_ns[i], 60 * ms);
         w.longest_ns = w.task_ns[i] != never && w.task_ns[i] > w.longest_ns ? w.task_ns[i] : w.longest_ns;
     }
-    tell("tasks take %.0f, %.0f, %.0f, 0 ms (-1: for ever)\n", told_ms(w.task_ns[0]), told_ms(w.task_ns[1]),
+    tell("tasks take %.0f, %.0f, %.0f, 0 ms (-1: never end)\n", told_ms(w.task_ns[0]), told_ms(w.task_ns[1]),
          told_ms(w.task_ns[2]));
     const uint32_t faults = take() % FAULTS_FIRST;
     for (uint32_t i = 0; i < faults; i++)

@@ -1,4 +1,4 @@
-/* What the fuzz targets share: how one is called, what it asserts with, and text of which no byte too many can be read.
+/* Shared by the fuzz targets: their entry point, assertions, and inputs as text.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FUZZ_H
 #define COX_TESTS_FUZZ_H
@@ -17,7 +17,8 @@
 /* Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The bytes and a NUL, so that reading beyond them is seen. free() it. */
+/* The bytes and a NUL, in memory of exactly that size, so that a sanitizer detects reads beyond it. The caller
+ * frees it. */
 static inline char *fuzz_text(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);
@@ -28,7 +29,7 @@ static inline char *fuzz_text(const uint8_t *data, size_t size)
     return text;
 }
 
-/* A parser's complaint: one line, within its memory, that begins with the name of the input. */
+/* Check a parser's error message: one line, within its memory, that begins with the name of the input. */
 static inline void fuzz_complaint(const char *why, size_t bytes)
 {
     CHECK(memchr(why, 0, bytes) && !strncmp(why, "input:", 6) && !strchr(why, '\n'));

@@ -1,5 +1,6 @@
-/* cox-lab's command lines from hostile words: no crash, and what `run` accepts is within its bounds. The first word is
- * the command. The others do none of their work, since they get names too many.
+/* Fuzz target: cox-lab's command lines. Parsing must not crash, and options that `run` accepts must be within their
+ * limits. The first word is the command. Other commands get too many names, so that they stop before they do any
+ * work.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "args.h"
 #include "lab/commands.h"
@@ -23,7 +24,7 @@ static void check_disturbance(const struct lab_disturbance *disturbance, uint64_
     }
 }
 
-/* What the run divides and allocates by. */
+/* Values by which the run divides or allocates. */
 static void check_run(const struct lab_run_options *options, const struct fuzz_args *args)
 {
     struct lab_phase phases[LAB_PHASES_MAX];
@@ -70,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char name[] = "too-many";
     struct fuzz_args args;
     struct lab_run_options options;
-    /* The words with what is added to them. */
+    /* The words, plus surplus names. */
     char *words[FUZZ_ARGS_MAX + 4];
     int count = 0, status = LAB_USAGE;
     if (!fuzz_args_make(&args, NULL, data, size))
@@ -80,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool replay = strcmp(command, "replay") == 0, report = strcmp(command, "report") == 0;
     for (; count < args.count; count++)
         words[count] = args.words[count];
-    /* One may become an option's value. */
+    /* Three, since an option may take one as its value. */
     for (int i = 0; i < 3 && !run; i++)
         words[count++] = name;
     words[count] = NULL;

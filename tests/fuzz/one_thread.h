@@ -35,7 +35,8 @@ enum {
     FAULTS_MOST = 50,
     TASKS_MAX = 64,
     LEAKED_MAX = 2000,
-    CLOSE_SECONDS = 6 /* a session's end, the frames aside: by default twice 2 s, and one more, and a look */
+    CLOSE_SECONDS = 6 /* limit for the end of a session, without its frames: twice the default of 2 s, one more
+                       * second, and a margin */
 };
 static const uint64_t us = 1000, ms = 1000000, second = 1000000000, never = UINT64_MAX;
 
@@ -43,22 +44,22 @@ struct task {
     void (*run)(void *ctx);
     void *ctx;
     bool in_turn;
-    uint64_t at_ns; /* when it happens */
+    uint64_t at_ns; /* when it ends */
 };
 
-/* A frame that was accepted, and has not been seen to be over. */
+/* An accepted frame whose end has not been observed. */
 struct pending {
     uint64_t submit_ns;
-    uint64_t deadline_ns; /* it is to be dropped where it would be late; 0 = not */
+    uint64_t deadline_ns; /* if not 0, the frame is dropped when it would end later than this */
     uint32_t number;
     uint32_t set;
-    uint32_t struck; /* faults until then */
+    uint32_t struck; /* number of faults before its submit */
     bool cancelled;
-    bool known; /* every device has been timed by then */
-    bool run;   /* by cox_session_run: its end shows when that returns */
+    bool known; /* all devices were timed before its submit */
+    bool run;   /* by cox_session_run: ends when that returns */
 };
 
-/* The one that is going on. */
+/* The current run. */
 static struct {
     const uint8_t *data;
     size_t size;
@@ -70,14 +71,14 @@ static struct {
 
     /* the scheduler thread */
     struct cox__loop_handler handler;
-    uint64_t wake_ns; /* when it runs because it was woken; never = nobody woke it */
-    uint64_t due_ns;  /* when it runs by itself */
-    uint64_t lag_ns;  /* how long it takes to wake up */
+    uint64_t wake_ns; /* when it runs after a wake-up; never = no wake-up */
+    uint64_t due_ns;  /* when it runs without a wake-up */
+    uint64_t lag_ns;  /* time to wake up */
 
     /* the worker's threads */
     struct task tasks[TASKS_MAX];
-    uint64_t task_ns[4]; /* how long tasks take, in turn */
-    uint64_t stuck_ns;   /* until when a task, or a driver call, took so long that a session may be given up */
+    uint64_t task_ns[4]; /* durations of tasks, used one after the other */
+    uint64_t stuck_ns;   /* end of the last task or driver call so long that a session may be given up */
     uint32_t task_count;
     uint32_t tasks_begun;
 
@@ -85,41 +86,41 @@ static struct {
     struct shape_frames *frames;
     cox_session *session;
     struct cox__session_spec params;
-    uint64_t act_ns;     /* when it began with what it does */
-    uint64_t slowest_ns; /* a whole frame on the slowest device */
-    uint64_t longest_ns; /* longest finite delay of any fault */
-    double slower;       /* by which a fault has made a device slower at most; 0 = none has */
-    size_t log_from;     /* of this session */
+    uint64_t act_ns;     /* start of the current action */
+    uint64_t slowest_ns; /* for a whole frame on the slowest device */
+    uint64_t longest_ns; /* longest finite delay of all faults */
+    double slower;       /* largest slowdown by a fault so far; 0 = none */
+    size_t log_from;     /* start of this session's log */
     uint32_t sets;
-    bool anew[SETS_MAX];        /* the set is to get other buffers */
-    bool tainted[SETS_MAX];     /* the set is of no use any more */
-    bool dropped[SETS_MAX];     /* its buffers were destroyed under way */
-    bool delivered[SETS_MAX];   /* a frame with this set was, and nobody has touched what it wrote since: */
-    uint64_t digests[SETS_MAX]; /* this */
+    bool anew[SETS_MAX];        /* the set needs other buffers */
+    bool tainted[SETS_MAX];     /* the set cannot be used any more */
+    bool dropped[SETS_MAX];     /* its buffers were destroyed during a frame */
+    bool delivered[SETS_MAX];   /* a frame with this set was delivered, and nobody has written its outputs since; */
+    uint64_t digests[SETS_MAX]; /* their digest then */
     uint32_t submitted;
-    uint32_t base; /* of these, to sessions before this one */
+    uint32_t base; /* frames submitted to earlier sessions */
     uint32_t over;
     uint32_t reports;
     uint32_t faults;
     uint32_t chain;        /* frames to submit from callbacks */
-    uint32_t first, count; /* of those pending */
+    uint32_t first, count; /* of `pending` */
     struct pending pending[FRAMES_MAX];
     struct cox_session_info info;
 
     bool busy[SETS_MAX];
-    bool refills;   /* a set's inputs are others each time */
-    bool drops;     /* frames that would be late are to be dropped */
-    bool has_place; /* the frame that is submitted by a callback is its first */
-    bool blocked;   /* in cox_session_submit, so that callbacks had better not */
-    bool inside;    /* a step of the scheduler thread */
-    bool revoked;   /* the engine lock was, during the step that ends now */
+    bool refills;   /* inputs of a set change with each frame */
+    bool drops;     /* frames that would be late are dropped */
+    bool has_place; /* a callback submits its first frame, for which there is a free slot */
+    bool blocked;   /* in cox_session_submit, so callbacks must not submit */
+    bool inside;    /* in a step of the scheduler thread */
+    bool revoked;   /* the engine lock was revoked during the current step */
     bool on;
 } w;
 
-/* Sessions so far that left their memory behind, on purpose: of so many at most. */
+/* Number of sessions that leaked their memory on purpose. There is a limit. */
 static uint32_t leaked;
 
-/* ---- telling ---- */
+/* ---- messages ---- */
 
 static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void tell(const char *format, ...)
@@ -159,7 +160,7 @@ static void fail(const char *format, ...)
             fail(__VA_ARGS__); \
     } while (0)
 
-/* ---- reading the input ---- */
+/* ---- the input ---- */
 
 static uint32_t take(void)
 {
@@ -201,7 +202,7 @@ static void step(void)
     w.inside = true;
     const uint64_t sleep_ns = w.handler.step(w.handler.ctx);
     w.inside = false;
-    if (!w.revoked) /* else another thread has gone on */
+    if (!w.revoked) /* else another thread has replaced this one */
         w.due_ns = sleep_ns == never ? never : later(now(), sleep_ns ? sleep_ns : 1);
     w.revoked = false;
 }
@@ -249,7 +250,7 @@ cox_status cox__loop_replace(struct cox__loop *loop)
 
 /* ---- the watchdog ---- */
 
-/* A stuck thread waits inside its driver call, and what goes on meanwhile happens in there. */
+/* A stuck thread waits inside its driver call. Everything that happens meanwhile happens inside that call. */
 struct cox__watchdog {
     struct cox__watchdog_handler handler;
     bool held;
@@ -260,7 +261,7 @@ struct cox__watchdog {
     void *instance;
     uint64_t limit_ns;
     uint64_t calls;
-    uint64_t revoke_ns;              /* when the driver call under way has taken too long; never = no call */
+    uint64_t revoke_ns;              /* time at which the current driver call exceeds its limit; never = no call */
     struct cox__stuck_thread *stuck; /* of that call */
 };
 
@@ -289,7 +290,7 @@ void cox__watchdog_destroy(struct cox__watchdog **watchdog)
     *watchdog = NULL;
 }
 
-/* The engine's clock is virtual here, and stands still while the process cannot run. */
+/* The engine's clock is virtual, so it stops while the process does not run. */
 void cox__watchdog_count_starvation(struct cox__watchdog *watchdog, uint64_t until_ns)
 {
     (void)watchdog;
@@ -321,7 +322,7 @@ void cox__watchdog_unlock(struct cox__watchdog *watchdog)
 
 bool cox__watchdog_is_held_here(struct cox__watchdog *watchdog)
 {
-    return watchdog->held; /* no other thread is there */
+    return watchdog->held; /* there is no other thread */
 }
 
 enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, bool wait, int role,
@@ -343,7 +344,7 @@ enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, b
     return COX__LOCK_DONE;
 }
 
-/* Between two calls of a driver that took their time the worker's threads have run. */
+/* Tasks that are due run between two driver calls that took time. */
 void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance, uint64_t limit_ns)
 {
     while (w.task_count && w.tasks[0].at_ns <= now())
@@ -404,7 +405,7 @@ cox_status cox__worker_create(struct cox__worker **out, struct cox__topology *to
     return COX_OK;
 }
 
-/* A task happens as a whole, at the end of the time that it takes. */
+/* A task runs completely at the end of its duration. */
 static bool begin_task(uint64_t begin_ns, bool in_turn, void (*run)(void *ctx), void *ctx)
 {
     CHECK(w.task_count < TASKS_MAX, "too many tasks");
@@ -418,7 +419,7 @@ static bool begin_task(uint64_t begin_ns, bool in_turn, void (*run)(void *ctx), 
     return true;
 }
 
-/* One that takes longer than a second holds up no other. */
+/* A task that takes longer than a second does not delay later ones. */
 bool cox__worker_run(struct cox__worker *worker, void (*run)(void *ctx), void *ctx)
 {
     (void)worker;
@@ -445,9 +446,9 @@ bool cox__worker_destroy(struct cox__worker **worker, uint64_t timeout_ns)
     return true;
 }
 
-/* ---- one after the other ---- */
+/* ---- the order of events ---- */
 
-/* Let the next thing happen, if it does by then. False: it does not, and it is then now. */
+/* Let the next event happen, if it is due by `until_ns`. Otherwise set the clock to `until_ns` and return false. */
 static bool pump(uint64_t until_ns)
 {
     const uint64_t event_ns = fake_next(w.fake);
@@ -471,10 +472,10 @@ static bool pump(uint64_t until_ns)
     return true;
 }
 
-/* ---- where an application's thread waits ---- */
+/* ---- waiting in calls of the application ---- */
 
-/* So long no correct engine lets a call wait. The only active device has ten times its time limit, which is ten times
- * what it needs, and what it needs is known to it from bands that a fault made slow. */
+/* No correct engine blocks a call longer than this. If only one device is active, its limit is ten times its
+ * timeout, which is ten times its expected time. The expected time may come from bands that a fault made slow. */
 static uint64_t call_limit_ns(void)
 {
     return 4000 * second + (uint64_t)(110 * w.slower * (double)w.slowest_ns);
@@ -483,7 +484,7 @@ static uint64_t call_limit_ns(void)
 static void wait_on(const char *where)
 {
     (void)where;
-    CHECK(pump(never), "%s waits for ever", where);
+    CHECK(pump(never), "%s waits, but nothing is pending", where);
     CHECK(now() - w.act_ns < call_limit_ns(), "%s does not end", where);
 }
 

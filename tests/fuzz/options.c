@@ -1,4 +1,4 @@
-/* cox-tonemap's command line from hostile words: no crash, and what is accepted holds together.
+/* Fuzz target: cox-tonemap's command line. Parsing must not crash, and accepted options must be consistent.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "args.h"
 #include "tonemap/command_line.h"
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* What both jobs take for granted. */
+/* What pictures and films both rely on. */
 static void check_run(const struct options *options, const struct fuzz_args *args)
 {
     double sum = 0;
@@ -39,7 +39,8 @@ static void check_run(const struct options *options, const struct fuzz_args *arg
     }
 }
 
-/* What is accepted for a kind of input names no option of the other, an output that there is, a depth that it has. */
+/* Options accepted for one kind of input include none of the other kind, an existing output, and a depth that it
+ * has. */
 static void check_job(struct options options, enum options_job job)
 {
     struct options_error error = {""};
@@ -84,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_job(options, OPTIONS_PICTURE);
         check_job(options, OPTIONS_VIDEO);
     }
-    /* Nothing is left over from before. */
+    /* A second parse does not depend on the first. */
     CHECK(options_parse(&second, args.count, again, &error2) == parsed);
     CHECK(!strcmp(error.text, error2.text) && options.given == second.given && options.input == second.input);
     fuzz_args_free(&args);

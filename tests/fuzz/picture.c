@@ -1,13 +1,13 @@
-/* Pictures from hostile bytes: PFM, Radiance and OpenEXR. A picture is refused in one line or read, and nothing is
- * written beyond its rows.
+/* Fuzz target: pictures in PFM, Radiance and OpenEXR. A picture is refused with one line, or it is read, and
+ * nothing is written beyond its rows.
  *
- * Of OpenEXR the target covers our front: which part, windows, channels and chunks are believed, and the unpacking.
- * OpenEXRCore, which reads and decompresses, is not instrumented.
+ * For OpenEXR the target covers this project's part: the choice of part, windows, channels and chunks, and the
+ * unpacking. OpenEXRCore, which reads and decompresses, is not instrumented.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "media/picture.h"
 #include "fuzz.h"
 
-/* More pixels than this would only slow things down. */
+/* Larger pictures only make the target slow. */
 enum { FUZZ_PICTURE_BYTES_MAX = 1 << 14, FUZZ_PICTURE_EXTRA = 12, FUZZ_PICTURE_FILL = 0xa5 };
 
 static void fuzz_picture_error(const struct error *error)
@@ -24,14 +24,14 @@ static void fuzz_picture_format(const struct picture_format *format, enum pictur
     CHECK((uint64_t)format->width * format->height <= PICTURE_PIXELS_MAX);
     CHECK(format->pixel == COX_PIXEL_RGBA_HALF || format->pixel == COX_PIXEL_RGBA_FLOAT);
     CHECK(format->frames == 1 && (!format->alpha || alpha == PICTURE_ALPHA_STRAIGHT));
-    /* It is printed. */
+    /* It is printed, so it must be printable. */
     CHECK(*format->text && memchr(format->text, 0, sizeof format->text));
     for (const char *c = format->text; *c; c++)
         CHECK((unsigned char)*c >= ' ' && *c != 0x7f);
 }
 
-/* Read it where each row is followed by bytes that must stay; twice, since memory that nobody has written would
- * differ. */
+/* Read it with bytes after each row that must not change. Read it twice, with different contents before: if some
+ * memory is not written, the results differ. */
 static void fuzz_picture_read(struct picture_input *input, struct picture_input *again)
 {
     const struct picture_format *format = picture_input_format(input);
@@ -62,10 +62,10 @@ static void fuzz_picture_read(struct picture_input *input, struct picture_input 
     free(pixels2);
 }
 
-/* `most_pixels`: that a file of this size may ask memory for. */
+/* `most_pixels`: the largest number of pixels for which a file of this size may allocate memory. */
 static int fuzz_picture(const uint8_t *data, size_t size, uint64_t most_pixels)
 {
-    /* By the size, so that files are inputs as they are. */
+    /* Chosen by the size, so that picture files are inputs without change. */
     enum picture_alpha alpha = size & 1 ? PICTURE_ALPHA_STRAIGHT : PICTURE_ALPHA_BLACK;
     struct picture_input *input, *again;
     struct error error = {""};
@@ -88,8 +88,8 @@ static int fuzz_picture(const uint8_t *data, size_t size, uint64_t most_pixels)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size >= 4 && memcmp(data, "\x76\x2f\x31\x01", 4) == 0) {
-        /* OpenEXR: a frame of 8K may be black without being stored. Beyond that, PXR24 stores 64 pixels in 1376 bytes
-         * at best. */
+        /* OpenEXR: a black frame of up to 8K may need no data. Beyond that, PXR24 stores 64 pixels in 1376 bytes at
+         * best. */
         return fuzz_picture(data, size, (UINT64_C(1) << 25) + size * 1376 / 2 * 64);
     }
 

@@ -1,4 +1,4 @@
-/* Fault plans from hostile bytes: no crash, one line of complaint, and what is accepted holds together.
+/* Fuzz target: fault plans. Parsing must not crash. A plan is refused with one line, or it is consistent.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 #include "faults/plan.h"
@@ -11,7 +11,7 @@ static bool takes_code(enum fault_kind kind)
            kind == FAULT_KIND_STATUS_QUERY;
 }
 
-/* Whether it strikes as often as it may, and never before its time. */
+/* Checks that the line strikes as often as it may, and never too early. */
 static void check_strikes(const struct fault_line *line)
 {
     uint64_t chosen = 0;
@@ -42,7 +42,7 @@ static void check_line(const struct fault_line *line)
         bool names = fault_line_names(line, call, true);
         CHECK(names || !fault_line_names(line, call, false));
         named += names;
-        /* What only a command can suffer is asked of no other call. */
+        /* Faults of commands affect no other calls. */
         CHECK(!names || line->kind == FAULT_KIND_ERROR || line->kind == FAULT_KIND_HANG ||
               line->kind == FAULT_KIND_VANISH || fault_call_classes(call) & FAULT_COMMAND);
     }
@@ -53,7 +53,7 @@ static void check_line(const struct fault_line *line)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char why[200];
-    /* No byte beyond the text is there to be read. */
+    /* The memory ends with the text, so that a sanitizer detects reads beyond it. */
     char *text = malloc(size > 0 ? size : 1);
     CHECK(text);
     if (size > 0)

@@ -1,5 +1,5 @@
-/* What cox-lab replay reads from a made-up session database (rows.h): no crash, one sentence of
- * complaint, and the policies of what is accepted can be asked again. fuzz_replay_world replays it.
+/* Fuzz target: cox-lab replay reads a generated session database (rows.h). It must not crash. A database is refused
+ * with one line, or the policies of its sessions can be called again. fuzz_replay_world runs the simulator.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 #include "lab/replay/world.h"
@@ -16,7 +16,7 @@ static void check_session(const struct lab_replay_data *data, const struct lab_r
         CHECK(f == 0 || frame->frame > session->frames[f - 1].frame);
         CHECK(frame->first_band <= session->band_count);
         CHECK(frame->band_count <= session->band_count - frame->first_band);
-        /* All up to the last one cost memory. */
+        /* Every frame number up to the last one costs memory. */
         CHECK(!possible || frame->frame < 2 * session->frame_count + 100);
     }
     for (size_t b = 0; b < session->band_count; b++) {

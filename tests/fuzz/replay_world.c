@@ -1,5 +1,6 @@
-/* A session of a made-up database (rows.h), if cox-lab replay can read it, through the simulator: by the
- * policy that was recorded, and by the oracle. Short ones: what is looked at here is what the recorded times do.
+/* Fuzz target: simulates a session of a generated database (rows.h), if cox-lab replay can read it, with the
+ * recorded policy and with the oracle. Only short sessions run, since the target tests the effect of recorded
+ * times.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 #include "lab/replay/world.h"
@@ -35,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char why[400] = "";
     if (!lab_replay_read(fuzz_rows(data, size), 0, &run, why, sizeof why))
         return 0;
-    /* The last one: what was recorded before it is what the devices are known by. */
+    /* Use the last session: the devices' costs come from the sessions before it. */
     const struct lab_replay_session *last = run->session_count ? &run->sessions[run->session_count - 1] : NULL;
     if (last && (!last->frame_count || last->frames[last->frame_count - 1].frame < FRAMES_MAX))
         simulate(run, last);

@@ -1,12 +1,16 @@
-/* A made-up session database, for fuzz targets of what reads one, in place of SQLite.
+/* A generated session database, for fuzz targets of its readers. It replaces SQLite.
  *
- * SQLite reads its files well enough; what is hostile are the rows. A line is one row: the table's name and the values
- * of its columns in order, with '|' between. Digits are an integer, digits with a point or an exponent a real number,
- * nothing is NULL, anything else is text. NOT NULL and keys are kept, other constraints are not: a file can be changed
- * behind SQLite's back.
+ * SQLite itself reads files safely; the rows are what may be hostile. A line of the input is one row: the table's
+ * name and the values of its columns in order, separated by '|'.
+ * - digits: an integer
+ * - digits with a point or an exponent: a real number
+ * - nothing: NULL
+ * - anything else: text
  *
- * A database in memory would take most of the time, to compile statements. Only as much SQL is known as the reader's
- * queries hold; any other stops the target. The functions here come before the library's.
+ * NOT NULL and keys are enforced. Other constraints are not, since a file can be changed without SQLite.
+ *
+ * A database in memory would spend most of the time on compiling statements. Only the SQL of the reader's queries
+ * is supported; any other stops the target. The functions here take the place of the library's.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FUZZ_ROWS_H
 #define COX_TESTS_FUZZ_ROWS_H
@@ -49,21 +53,21 @@ struct sqlite3 {
     int table_count;
 };
 
-/* What is asked for in one place of a SELECT, or sorted by. */
+/* One item of a SELECT or ORDER BY. */
 struct fuzz_item {
     enum { FUZZ_COLUMN, FUZZ_LITERAL, FUZZ_DIFFERENCE, FUZZ_EQUAL, FUZZ_CASE, FUZZ_OF_CALL } what;
-    int column, other; /* a literal's value stands in `column` */
-    char text[16];     /* the column's name, or what it is compared with */
-    char second[16];   /* of a CASE: what it is compared with then, */
-    int values[3];     /* and what it is if it is the first, the second, neither */
+    int column, other; /* a literal has its value in `column` */
+    char text[16];     /* the column's name, or the text to compare with */
+    char second[16];   /* CASE: the second text to compare with */
+    int values[3];     /* CASE: the values for the first text, the second, and neither */
 };
 
 struct fuzz_query {
     const char *sql;
     const struct fuzz_table *table, *joined; /* `joined` by session and call */
-    int key;                                 /* the column that must be what is bound, */
-    bool or_all;                             /* or all rows if that is 0 */
-    bool down, one;                          /* the last of the order first, and no more than that */
+    int key;                                 /* the column that must equal the bound value */
+    bool or_all;                             /* if the bound value is 0, all rows */
+    bool down, one;                          /* descending order; only one row */
     struct fuzz_item items[FUZZ_COLUMNS_MAX], order[FUZZ_KEYS_MAX];
     int item_count, order_count;
 };
@@ -71,9 +75,9 @@ struct fuzz_query {
 struct sqlite3_stmt {
     const struct fuzz_query *query;
     int64_t bound;
-    int count, next; /* next -1: nothing is selected yet */
+    int count, next; /* next -1: nothing selected yet */
     const struct fuzz_value *rows[FUZZ_ROWS_MAX];
-    char *texts[FUZZ_COLUMNS_MAX]; /* given out, until the next row */
+    char *texts[FUZZ_COLUMNS_MAX]; /* returned texts, valid until the next row */
     bool has_texts;
 };
 
@@ -94,7 +98,7 @@ static inline int fuzz_column_find(const struct fuzz_table *table, const char *n
     abort();
 }
 
-/* The tables of the schema. */
+/* Create the tables of the schema. */
 static inline void fuzz_rows_begin(void)
 {
     const struct lab_text *schema = lab_texts;
@@ -152,7 +156,7 @@ static inline struct fuzz_value fuzz_value_of(const char *text)
     return value;
 }
 
-/* NULL before numbers before texts, as SQLite does. */
+/* NULL before numbers before texts, as in SQLite. */
 static inline int fuzz_compare(const struct fuzz_value *a, const struct fuzz_value *b)
 {
     if (a->type == FUZZ_TEXT && b->type == FUZZ_TEXT)
@@ -164,7 +168,7 @@ static inline int fuzz_compare(const struct fuzz_value *a, const struct fuzz_val
     return (a->real > b->real) - (a->real < b->real);
 }
 
-/* Whether the table can take the row: it has what it must have, and is there once. */
+/* Whether the table accepts the row: its NOT NULL columns are set, and its key is new. */
 static inline bool fuzz_row_fits(const struct fuzz_table *table, const struct fuzz_value *row)
 {
     for (int c = 0; c < table->column_count; c++)
@@ -201,7 +205,7 @@ static inline void fuzz_row_add(char *line)
     table->row_count += fuzz_row_fits(table, row);
 }
 
-/* A database of these rows, until the next call. */
+/* A database of these rows, valid until the next call. */
 static inline struct sqlite3 *fuzz_rows(const uint8_t *data, size_t size)
 {
     static char lines[FUZZ_BYTES_MAX + 1];
@@ -259,7 +263,7 @@ static inline struct fuzz_item fuzz_item_of(const struct fuzz_query *query, cons
     return item;
 }
 
-/* The items of a list up to `end`; returns how many. */
+/* Parse the items of a list up to `end`. Returns their number. */
 static inline int fuzz_items_of(const struct fuzz_query *query, const char *list, const char *end,
                                 struct fuzz_item *items, int most)
 {
@@ -293,7 +297,7 @@ static inline void fuzz_compile(struct fuzz_query *query, const char *sql)
         query->order_count = fuzz_items_of(query, order + 10, sql + strlen(sql), query->order, FUZZ_KEYS_MAX);
 }
 
-/* Each of the reader's queries is a constant, so its address tells which it is. */
+/* Each of the reader's queries is a constant, so its address identifies it. */
 static inline const struct fuzz_query *fuzz_query_of(const char *sql)
 {
     static struct fuzz_query queries[FUZZ_QUERIES_MAX];
@@ -394,12 +398,12 @@ static inline struct fuzz_value fuzz_at(const struct sqlite3_stmt *statement, in
     return fuzz_evaluate(statement->query, &statement->query->items[item], statement->rows[statement->next]);
 }
 
-/* --- What the reader calls ---------------------------------------------------------------------------------------- */
+/* --- Functions for the reader ------------------------------------------------------------------------------------- */
 
 int sqlite3_prepare_v2(sqlite3 *db, const char *sql, int bytes, sqlite3_stmt **statement, const char **rest)
 {
     CHECK(db == &fuzz_db && bytes == -1 && !rest);
-    *statement = malloc(sizeof **statement); /* so that use after its end is seen */
+    *statement = malloc(sizeof **statement); /* so that a sanitizer detects use after its end */
     CHECK(*statement);
     (*statement)->query = fuzz_query_of(sql);
     (*statement)->bound = (*statement)->count = 0;
@@ -451,7 +455,7 @@ double sqlite3_column_double(sqlite3_stmt *statement, int item)
     return fuzz_at(statement, item).real;
 }
 
-/* Of its own memory, so that what reads beyond it, or after the next row, is seen. */
+/* A separate copy, so that a sanitizer detects reads beyond its end, and after the next row. */
 const unsigned char *sqlite3_column_text(sqlite3_stmt *statement, int item)
 {
     struct fuzz_value value = fuzz_at(statement, item);

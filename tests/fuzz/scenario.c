@@ -1,4 +1,4 @@
-/* Scenario files from hostile bytes: no crash, one line of complaint, and what is accepted can be simulated.
+/* Fuzz target: scenario files. Parsing must not crash. A scenario is refused with one line, or it can be simulated.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 #include "lab/sim/scenario.h"
@@ -22,7 +22,7 @@ static void check_spans(const struct lab_scenario *scenario)
     }
 }
 
-/* A few frames, on `hguided` and the oracle. */
+/* Simulates a few frames with `hguided` and the oracle. */
 static void simulate(struct lab_scenario *scenario)
 {
     struct lab_world world;

@@ -1,5 +1,5 @@
-/* Files of scenes and parts from hostile bytes: no crash, and what is read holds together. An input that begins with
- * "coxswain-p" is read as a part.
+/* Fuzz target: files of scenes and of parts. Reading must not crash, and the result must be consistent. An input
+ * that begins with "coxswain-p" is read as a part.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fuzz.h"
@@ -12,7 +12,7 @@
 #include <tonemap/messages.h>
 #include <unistd.h>
 
-/* Instead of messages.c, which would print every error. */
+/* Replaces messages.c, which would print every error. */
 bool message_error(const char *format, ...)
 {
     (void)format;
@@ -50,7 +50,7 @@ static void read_part(const char *path)
     part_close(&part);
 }
 
-/* What is read is written the same again, and read as the same. */
+/* A file that was read has plausible values, and the name of its piece can be read back. */
 static void read_scenes(const char *path)
 {
     struct scenes scenes;

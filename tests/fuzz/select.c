@@ -1,5 +1,5 @@
-/* The device selection language from hostile bytes: no crash, one sentence of complaint, and what is accepted says the
- * same when it is read again from its entries as they were written.
+/* Fuzz target: the device selection language. Parsing must not crash. A text is refused with one line, or each
+ * entry, parsed again as it was written, has the same meaning.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 #include "opencl/select.h"
@@ -19,7 +19,7 @@ static void check_entry(const struct cox__select_entry *entry)
           entry->mode == COX_MODE_STAGED);
 }
 
-/* Alone, an entry says what it says among others. */
+/* An entry alone means the same as among others. */
 static void check_again(const struct cox__select_entry *entry)
 {
     struct cox__selection again;
@@ -43,7 +43,7 @@ static void check_match(const struct cox__select_entry *entry, const char *text)
         CHECK(matches == (entry->platform == 1 && entry->device == 2));
         break;
     case COX__SELECT_TEXT:
-        /* A device of that very name, on the platform's side. */
+        /* The platform has exactly this name. */
         memset(info.name, 0, sizeof info.name);
         memcpy(info.platform, entry->text, sizeof entry->text);
         CHECK(cox__cl_select_match(entry, &info));

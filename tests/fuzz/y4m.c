@@ -1,13 +1,13 @@
-/* y4m and raw frames from hostile bytes: no crash, nothing written beyond a row, and after the end or an error more of
- * the same.
+/* Fuzz target: y4m and raw frames. Reading must not crash or write beyond a row. After the end or an error, each
+ * further read gives the same answer.
  *
- * An input that begins with "Y" is read as y4m. In any other the first four bytes say which raw format, width, height
- * and how much longer than a row the pitch is; the frames follow.
+ * An input that begins with "Y" is read as y4m. In any other the first four bytes choose the raw format, width,
+ * height, and how much longer than a row the pitch is. The frames follow.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 #include "media/video.h"
 
-/* More of a frame than this would only slow things down. */
+/* Larger frames only make the target slow. */
 enum { FRAME_BYTES_MAX = 1 << 15, FRAMES_MAX = 4, FILL = 0xa5 };
 
 struct frame {
@@ -17,7 +17,7 @@ struct frame {
     void *memory[COX_VIDEO_PLANES_MAX];
 };
 
-/* False: larger than is worth while. */
+/* Returns false if the frame is too large. */
 static bool frame_make(struct frame *frame, const struct video_format *format, size_t extra)
 {
     uint64_t bytes = 0;
@@ -63,11 +63,11 @@ static void check_format(const struct video_format *format)
     CHECK(!format->rate.num == !format->rate.den && !format->aspect.num == !format->aspect.den);
     CHECK(format->interlacing == 'p' || format->interlacing == '?');
     CHECK(*format->text && memchr(format->text, 0, sizeof format->text));
-    for (const char *c = format->text; *c; c++) /* it is printed */
+    for (const char *c = format->text; *c; c++) /* it is printed, so it must be printable */
         CHECK(*c >= ' ' && *c <= '~');
 }
 
-/* How many frames come out. */
+/* Returns the number of frames read. */
 static uint64_t read_all(struct video_input *input, size_t extra)
 {
     struct error error = {""}, again = {""};
@@ -90,7 +90,7 @@ static uint64_t read_all(struct video_input *input, size_t extra)
     return frames;
 }
 
-/* Passing over frames ends where reading them does. */
+/* Skipping frames must reach the end at the same place as reading them. */
 static void skip_all(const uint8_t *data, size_t size, const struct video_raw *raw, uint64_t frames)
 {
     struct error error = {""};

@@ -1,8 +1,8 @@
-/* What caps coxtonemap takes and gives.
+/* The caps that coxtonemap accepts and produces.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
-/* Whether the element takes `in` and can give `out` for it. */
+/* Whether the element accepts `in` and can produce `out` from it. */
 static bool takes(const char *properties, const char *in, const char *out)
 {
     g_autofree char *text = g_strdup_printf("coxtonemap %s", properties);
@@ -117,7 +117,7 @@ Test(gstreamer, offers_upstream_nothing_that_cannot_be_done)
     gst_harness_teardown(h);
 }
 
-/* The caps that frames of `in` come out with, where downstream takes `out`. */
+/* The output caps for frames of `in`, if downstream accepts `out`. */
 static GstStructure *given(const char *in, const char *out)
 {
     GstHarness *h = gst_harness_new("coxtonemap");
@@ -174,12 +174,12 @@ Test(gstreamer, another_size_keeps_the_pictures_shape)
         "format=I420_10LE,width=720,height=576,framerate=25/1,pixel-aspect-ratio=16/15," PQ;
     static const struct {
         const char *in, *out;
-        int size[4]; /* width, height, shape of a pixel */
+        int size[4]; /* width, height, pixel aspect ratio */
     } table[] = {
         {like, "video/x-raw", {640, 360, 1, 1}},
         {in, RAW "width=320,pixel-aspect-ratio=1/1", {320, 180, 1, 1}},
         {in, RAW "height=90,pixel-aspect-ratio=1/1", {160, 90, 1, 1}},
-        {in, RAW "width=240", {240, 136, 1, 1}}, /* an encoder of 4:2:0 wants no 135 */
+        {in, RAW "width=240", {240, 136, 1, 1}}, /* encoders of 4:2:0 do not accept 135 */
         {odd, "video/x-raw", {333, 111, 1, 1}},
         {in, RAW "width=320,height=360", {320, 360, 2, 1}},
         {pal, RAW "pixel-aspect-ratio=1/1", {768, 576, 1, 1}},

@@ -1,6 +1,8 @@
 #!/bin/sh
-# What a pipeline with coxtonemap makes of devices that fail, under the fault layer: the same film and a warning where another device
-# is left; an error, and no hang, where none is.   sh faults.sh BIN_DIR SOURCE_DIR
+# A pipeline with coxtonemap on devices that fail, under the fault layer. If another device is left, the film is the
+# same and there is a warning. If none is left, there is an error and no hang.
+#
+#   sh faults.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/launch_lib.sh"
 . "$source/tests/support/setups.sh"
@@ -12,7 +14,7 @@ export OCL_ICD_VENDORS="$work/pocl"
 mv "$work/clip.raw" "$work/frames"
 for _ in $(seq 20); do cat "$work/frames"; done >"$work/clip.raw"
 
-# through DEVICES PLAN: the film through these devices under a plan; sets `status`.
+# through DEVICES PLAN: run the film on these devices under a plan; sets `status`.
 through() {
     what=$2
     printf '%s\n' "$2" >"$work/plan"

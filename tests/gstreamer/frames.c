@@ -1,11 +1,11 @@
-/* Whose memory frames are in, what layouts come out as, and how coxtonemap's properties change what comes out.
+/* The memory of frames, the layouts of output frames, and the effect of coxtonemap's properties on them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
-/* Whether rows are as far apart as the alignment says, and no further: decoders that began with such rows take no pool
- * with others. */
+/* Whether the strides are exactly those of the alignment: a decoder that has started with such strides accepts no
+ * pool with others. */
 static bool has_strides(GstBuffer *buffer, const GstVideoInfo *info, GstVideoAlignment align)
 {
     GstVideoInfo wanted = *info;
@@ -43,7 +43,7 @@ Test(gstreamer, frames_in_pools_are_not_copied_and_come_out_the_same)
     }
 }
 
-/* Each plane is whole, in memory of its own. */
+/* Checks that each plane is complete and in separate memory. */
 static void check_planes(GstBuffer *buffer, const GstVideoInfo *info, const GstVideoAlignment *align, const char *what)
 {
     const GstVideoMeta *meta = gst_buffer_get_video_meta(buffer);
@@ -59,7 +59,7 @@ static void check_planes(GstBuffer *buffer, const GstVideoInfo *info, const GstV
     }
 }
 
-/* Push the same frame in the pool's memory and elsewhere, and look whether both come out the same. */
+/* Pushes the same frame in the pool's memory and in other memory, and checks that the results are equal. */
 static void check_both_memories(struct bench *bench, GstBuffer *own, const char *what)
 {
     bench_push(bench, own);
@@ -95,7 +95,7 @@ Test(gstreamer, frames_in_other_memory_come_out_the_same)
     check_both_memories(&bench, make_frame(pool_frame(pool), &bench.in, 1), IN_10);
 }
 
-/* As decoders of gst-libav do: a frame goes on through another GstBuffer while its first one is mapped. */
+/* Like a decoder of gst-libav: a frame is passed on in another GstBuffer while its first buffer is mapped. */
 Test(gstreamer, memory_that_stays_mapped_is_shared_and_used_again)
 {
     BENCH(bench, "", IN_10, OUT_8);
@@ -116,7 +116,7 @@ Test(gstreamer, memory_that_stays_mapped_is_shared_and_used_again)
             before++;
         places += before == n;
 
-        /* Who writes to the second gets memory of his own. */
+        /* A writer of the second buffer gets separate memory. */
         if (n == 2) {
             const guint8 sample = *(guint8 *)decoder.data[0];
             cr_assert(gst_video_frame_map(&writer, &bench.in, other, GST_MAP_WRITE));
@@ -124,7 +124,7 @@ Test(gstreamer, memory_that_stays_mapped_is_shared_and_used_again)
             cr_expect_eq(*(guint8 *)decoder.data[0], sample);
             gst_video_frame_unmap(&writer);
         }
-        gst_video_frame_unmap(&decoder); /* the pool throws the first one away: its memory is still read */
+        gst_video_frame_unmap(&decoder); /* the pool discards the first buffer, whose memory is still read */
     }
     cr_expect_leq(places, 2, "%u places for %zu frames, of a pool that began with 2", places, G_N_ELEMENTS(seen));
 }
@@ -185,7 +185,7 @@ Test(gstreamer, maps_the_part_that_a_crop_names)
 
 /* --- Layouts ------------------------------------------------------------------------------------------------------ */
 
-/* What a frame of `in` is mapped to. */
+/* The frame, mapped by coxtonemap. */
 static GBytes *mapped(GstBuffer *buffer, const char *in, const char *out)
 {
     BENCH(bench, "peak=1000 dither=none", in, out);
@@ -193,7 +193,7 @@ static GBytes *mapped(GstBuffer *buffer, const char *in, const char *out)
     return bench_pull(&bench);
 }
 
-/* The same frame in another format, by GStreamer. */
+/* The frame, converted to another format by GStreamer. */
 static GstBuffer *converted(GstBuffer *buffer, const char *from, const char *to)
 {
     GstVideoInfo in, out;
@@ -219,7 +219,7 @@ Test(gstreamer, each_layout_of_a_frame_comes_out_alike)
 {
     static const struct {
         const char *in, *same, *out;
-        guint apart; /* of samples, at most */
+        guint apart; /* largest difference of samples */
     } table[] = {
         {RAW "format=I422_10LE," SIZED PQ, RAW "format=v210," SIZED PQ, RAW "format=Y42B," SIZED "colorimetry=bt709",
          0},
@@ -243,7 +243,7 @@ Test(gstreamer, pixels_come_out_in_the_order_that_is_wanted)
 {
     static const struct {
         const char *format;
-        guint order[3]; /* where R, G, B are */
+        guint order[3]; /* places of R, G, B */
     } table[] = {{"RGBx", {0, 1, 2}}, {"BGRA", {2, 1, 0}}, {"BGRx", {2, 1, 0}}};
     GstVideoInfo info;
     info_of(IN_10, &info);
@@ -278,7 +278,7 @@ Test(gstreamer, the_look_changes_from_one_frame_to_the_next)
         g_bytes_unref(bytes[n]);
 }
 
-/* Each property of the look at the ends of its range, in a film whose light is found. */
+/* Tests each property at the ends of its range, in a film with automatic peak. */
 Test(gstreamer, no_setting_within_its_range_ends_the_film)
 {
     static const char *const names[] = {"peak",       "sdr-white", "exposure",  "desaturate",
@@ -308,14 +308,14 @@ Test(gstreamer, the_local_operator_leaves_a_scaled_film_as_it_is)
     for (guint n = 0; n < 6; n++) {
         if (n == 2)
             gst_util_set_object_arg(G_OBJECT(bench.element), "operator", "local");
-        if (n == 4) /* and is agreed on again */
+        if (n == 4) /* negotiates again */
             gst_harness_push_upstream_event(bench.h, gst_event_new_reconfigure());
         bench_pass(&bench, n);
     }
     bench_has_message(&bench, GST_MESSAGE_WARNING);
 }
 
-/* Sets a property at a moment at which the devices are being opened: when the library first logs something. */
+/* Sets a property while the devices are being opened: at the library's first log line. */
 struct late {
     GstElement *element;
     const char *property, *value;

@@ -1,6 +1,6 @@
-/* What the tests of the plugin share: a harness around coxtonemap, frames for it, and their samples.
+/* Shared by the tests of the plugin: a test bench around coxtonemap, frames for it, and their samples.
  *
- * Variables declared with g_autoptr and g_autofree are released where their block ends.
+ * Variables declared with g_autoptr and g_autofree are released at the end of their block.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_GSTREAMER_HARNESS_H
 #define COX_TESTS_GSTREAMER_HARNESS_H
@@ -20,7 +20,7 @@
 
 enum { FRAME_MS = 40 };
 
-/* coxtonemap on the processor, between these caps. */
+/* coxtonemap on the CPU, between these caps. */
 struct bench {
     GstHarness *h;
     GstElement *element;
@@ -29,7 +29,7 @@ struct bench {
     const char *out;
 };
 
-/* Without `properties` it agrees on no caps of the input yet. */
+/* If `properties` is NULL, the input caps are not negotiated yet. */
 struct bench bench_open(const char *properties, const char *in, const char *out);
 void bench_close(struct bench *bench);
 
@@ -41,29 +41,29 @@ void bench_close(struct bench *bench);
 
 void info_of(const char *caps_text, GstVideoInfo *info);
 
-/* A frame of a pattern that differs with `seed`, at the time of frame `seed`. Without `buffer` it gets memory of no
- * pool. */
+/* A frame with a pattern that depends on `seed`, at the time of frame `seed`. If `buffer` is NULL, it gets memory
+ * outside any pool. */
 GstBuffer *make_frame(GstBuffer *buffer, const GstVideoInfo *info, guint seed);
 
-/* Push a frame, which must be taken. */
+/* Push a frame, which must be accepted. */
 void bench_push(struct bench *bench, GstBuffer *buffer);
 
-/* Push a frame of that seed, and throw away the next one that comes out. */
+/* Push a frame made with `seed`, and discard the next output frame. */
 void bench_pass(struct bench *bench, guint seed);
 
-/* The samples of the next frame that comes out, without what lies between rows. */
+/* The samples of the next output frame, without row padding. */
 GBytes *bench_pull(struct bench *bench);
-GBytes *samples(GstBuffer *buffer, const char *caps_text); /* takes the buffer */
+GBytes *samples(GstBuffer *buffer, const char *caps_text); /* takes ownership of the buffer */
 
-/* By how much samples differ at most; G_MAXUINT if there are more of one. */
+/* The largest difference between two samples; G_MAXUINT if the numbers of samples differ. */
 guint difference(GBytes *a, GBytes *b);
 
 guint64 bench_stat(const struct bench *bench, const char *field);
 
-/* There is a message of the element's. */
+/* Check that the element has posted such a message. */
 void bench_has_message(const struct bench *bench, GstMessageType type);
 
-/* The pool that the element offers upstream, active. `align` may be NULL. */
+/* The pool that the element offers upstream, activated. `align` may be NULL. */
 GstBufferPool *pool_open(const struct bench *bench, const char *caps_text, const GstVideoAlignment *align);
 GstBuffer *pool_frame(GstBufferPool *pool);
 void pool_close(GstBufferPool **pool);

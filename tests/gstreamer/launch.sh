@@ -1,11 +1,16 @@
 #!/bin/sh
-# coxtonemap in pipelines of gst-launch-1.0: the frames of cox-tonemap to the bit, decoders and encoders beside it, no object of
-# GStreamer's left behind.   sh launch.sh BIN_DIR SOURCE_DIR
+# coxtonemap in pipelines of gst-launch-1.0:
+# - frames are equal to those of cox-tonemap, bit for bit
+# - decoders and encoders work together with it
+# - no GStreamer object is leaked
+#
+#   sh launch.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # elements are words
 . "$(dirname "$0")/launch_lib.sh"
 
-# equally WHAT FORMAT KIND PROPERTIES OPTIONS...: a pipeline's frames of that format, and cox-tonemap's of that kind and options.
+# equally WHAT FORMAT KIND PROPERTIES OPTIONS...: a pipeline with this format gives the frames of cox-tonemap with
+# this kind and these options.
 equally() {
     about=$1 format=$2 kind=$3 properties=$4
     shift 4
@@ -28,7 +33,7 @@ equally 'another transfer and other primaries' NV12 nv12 'transfer=hlg primaries
 equally 'a bounded peak' NV12 nv12 'trust-metadata=true gamut=compress gamut-knee=0.5' --trust-metadata --gamut compress:0.5
 equally 'another size' 'NV12,width=320,height=180' nv12 '' --scale 320x180
 
-# An encoder and a decoder of HDR; the decoder writes to the library's memory.
+# An encoder and a decoder of HDR. The decoder writes to the library's memory.
 if has_element x265enc && has_element avdec_h265 && has_element h265parse && has_element matroskamux; then
     launch 'HDR is encoded' $film ! $hdr ! x265enc option-string=lossless=1 ! h265parse ! matroskamux ! filesink location="$work/film.mkv"
     launch 'decoded and mapped' filesrc location="$work/film.mkv" ! matroskademux ! h265parse ! avdec_h265 ! \

@@ -1,11 +1,12 @@
 #!/bin/sh
-# Pipelines of gst-launch-1.0 under the harness: sourced in its place. Makes $work/clip.raw, the frames of $clip.
+# The harness for tests with gst-launch-1.0, which source this instead of harness.sh. It makes $work/clip.raw, the
+# frames of $clip.
 #
-#   $film, $hdr         elements: the clip's frames, and what they are
-#   $devices            properties of coxtonemap
-#   has_element NAME
-#   launch WHAT ELEMENT...   a pipeline that ends well, and leaves nothing behind
-#   planes_of FILE      of a y4m file's frames
+#   $film, $hdr              elements: the clip's frames, and their HDR caps
+#   $devices                 properties of coxtonemap
+#   has_element NAME         whether GStreamer has this element
+#   launch WHAT ELEMENT...   run a pipeline, which must succeed and leak no object
+#   planes_of FILE           print the frames of a y4m file without headers
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
 need gst-launch-1.0

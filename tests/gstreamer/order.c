@@ -1,9 +1,8 @@
-/* In which order frames and events come out of coxtonemap, when it says what, and that nothing hangs where a stream is
- * sought through, changes or ends.
+/* The order of coxtonemap's frames, events and messages. Seeks, changes and ends of streams must not hang.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
-/* --- What is told ------------------------------------------------------------------------------------------------- */
+/* --- Frames, events and messages ---------------------------------------------------------------------------------- */
 
 Test(gstreamer, sdr_passes_untouched)
 {
@@ -85,7 +84,7 @@ Test(gstreamer, tells_how_far_it_is)
     cr_expect_eq(position_of(bench.h), 840 * GST_MSECOND, "that passes: %" G_GINT64_FORMAT, position_of(bench.h));
 }
 
-/* Who hears of a thread that begins may ask, and change what he likes. */
+/* An application that learns of a new thread may query the element and set properties. */
 static GstBusSyncReply ask(GstBus *bus, GstMessage *message, gpointer element)
 {
     (void)bus;
@@ -158,12 +157,12 @@ Test(gstreamer, goes_on_when_it_is_linked_again)
 
 /* --- Pipelines ---------------------------------------------------------------------------------------------------- */
 
-/* What came out of a pipeline's coxtonemap, seen by a probe. */
+/* The output of a pipeline's coxtonemap, observed by a probe. */
 struct seen {
     GstElement *pipeline;
     GMutex lock;
     GstClockTime last; /* PTS */
-    GstVideoInfo info; /* of the newest caps */
+    GstVideoInfo info; /* of the latest caps */
     guint frames, caps, ends, segments;
     guint wrong_order, wrong_caps, after_end;
     bool ended;
@@ -244,7 +243,7 @@ static void unwatch(struct seen *seen)
 #define SOURCE(format) "videotestsrc num-buffers=" format " ! " RAW "format=I420_10LE," SMALL "," PQ
 #define MAP " ! coxtonemap name=map devices=cpu policy=static cache-dir=\"\" "
 
-/* One of its counters. */
+/* The current value of a counter. */
 static guint seen_now(struct seen *seen, const guint *counter)
 {
     g_mutex_lock(&seen->lock);
@@ -253,7 +252,7 @@ static guint seen_now(struct seen *seen, const guint *counter)
     return count;
 }
 
-/* A moment passes for what a minute or two may take. */
+/* Sleeps for a moment. Returns false after a minute or two in total. */
 static bool moment_passes(guint *moments)
 {
     g_usleep(1000);
@@ -267,7 +266,7 @@ static void in_order(const struct seen *seen)
     cr_expect_eq(seen->after_end, 0);
 }
 
-/* The next message of these kinds, or of an error. */
+/* The next message of this type, or the next error. */
 static GstMessage *next_message(GstElement *pipeline, GstMessageType type)
 {
     g_autoptr(GstBus) bus = gst_element_get_bus(pipeline);
@@ -324,7 +323,7 @@ Test(gstreamer, ends_when_downstream_wants_no_more)
     gst_element_set_state(pipeline, GST_STATE_NULL);
 }
 
-/* After two seeks of three a frame is awaited. The third one has only a moment until the next. */
+/* After two of three seeks, wait for a frame. After the third, wait only a moment. */
 Test(gstreamer, is_sought_through_two_hundred_times)
 {
     WATCH(seen, SOURCE("1000000") MAP "peak=1000 in-flight=4 ! queue max-size-buffers=2 ! fakesink");
@@ -347,8 +346,8 @@ Test(gstreamer, is_sought_through_two_hundred_times)
     g_rand_free(random);
 }
 
-/* A source may have a frame of the old caps on its way when its filter changes, and ends with "not negotiated" then: it
- * begins again. Any other error is the element's. */
+/* When the caps filter changes, the source may be sending a frame with the old caps. It then ends with "not
+ * negotiated", and is restarted here. Any other error is the element's. */
 static void restart_after_source(GstElement *pipeline)
 {
     g_autoptr(GstBus) bus = gst_element_get_bus(pipeline);
@@ -371,7 +370,7 @@ static void await_frames(struct seen *seen, guint count)
     }
 }
 
-/* The sink never waits: it is the element that is tried. */
+/* The sink does not wait for anything, since only the element is tested. */
 Test(gstreamer, caps_change_between_the_right_frames)
 {
     static const char *const kinds[] = {RAW "format=I420_10LE," SMALL "," PQ, RAW "format=P010_10LE," SMALL "," PQ,

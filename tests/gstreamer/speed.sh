@@ -1,12 +1,15 @@
 #!/bin/sh
-# Frames a second of a gst-launch pipeline with coxtonemap, and of cox-tonemap, on the same film: rounds in turn, the medians, and
-# the first over the second.
+# Compares the speed of a gst-launch pipeline with coxtonemap and of cox-tonemap on the same film. It runs both one
+# after the other, several times. It prints the medians in frames per second, and the pipeline's divided by
+# cox-tonemap's.
 #
-#   GST_PLUGIN_PATH=BUILD/lib/gstreamer-1.0 [ENCODE=1] sh speed.sh BIN_DIR FILM [ROUNDS [PROPERTIES-AND-OPTIONS...]]
+#   GST_PLUGIN_PATH=BUILD/lib/gstreamer-1.0 [ENCODE=1] sh speed.sh BIN_DIR FILM [ROUNDS [NAME=VALUE...]]
 #
-# Both decode with libavcodec, and both write NV12 to a file of TMPDIR, best in memory; with ENCODE=1 Matroska, by x264 in the same way.
-# What is told further goes to both: NAME=VALUE, such as devices=gpu.
-# Neither counts its start: cox-tonemap says what it took; GStreamer's clock runs from when the first frame is through.
+# NAME=VALUE is a property of coxtonemap and an option of cox-tonemap, for example devices=gpu. Both decode with
+# libavcodec and write NV12 to a file in TMPDIR, which is best in memory. With ENCODE=1 both encode by x264 to
+# Matroska.
+#
+# The start-up time is excluded: cox-tonemap prints its own time, and GStreamer's clock starts with the first frame.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 tonemap=$1/cox-tonemap
@@ -30,7 +33,7 @@ else
     encode='video/x-raw,format=NV12'
 fi
 
-# median FILE: of the numbers in it
+# median FILE: the median of the numbers in it
 median() {
     sort -n "$1" | awk '{ a[NR] = $1 } END { print NR % 2 ? a[(NR + 1) / 2] : (a[NR / 2] + a[NR / 2 + 1]) / 2 }'
 }
@@ -47,7 +50,7 @@ while [ $round -le "$rounds" ]; do
     other=$(sed -n 's/^Execution ended after \([0-9]*\):\([0-9]*\):\([0-9.]*\)$/\1 \2 \3/p' "$work/told" |
         awk -v frames="$frames" '{ print (frames - 1) / ($1 * 3600 + $2 * 60 + $3) }')
     [ -n "${ENCODE:-}" ] || cmp -s "$work/out.nv12" "$work/gst" || { echo "the frames differ"; exit 1; }
-    # The first round compiles.
+    # The first round compiles kernels and does not count.
     if [ $round -gt 0 ]; then
         echo "$one" >>"$work/ones"
         echo "$other" >>"$work/others"

@@ -12,8 +12,8 @@
 enum { COLUMNS = 500, PITCH = 512, ROWS = 300, FRAMES = 12, TABLE_PITCH = 16, TABLE_ROWS = 64, TABLE_COLUMNS = 4 };
 enum { IN, HALF, TABLE, BETWEEN, OUT, BINDINGS };
 
-/* The first pass adds to the pixel one of half the rows, by an image and by a pointer, and a table's; the second one
- * sums a cross of five of what that makes, with the frame's edge repeated by the sampler. */
+/* The first pass adds three values to the pixel: one of an image with half the rows, the same by pointer, and one
+ * of a table. The second pass sums a cross of five of these results. The sampler repeats the frame's edge. */
 static const char source[] =
     "constant sampler_t at = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;\n"
     "kernel void add(read_only image2d_t in, read_only image2d_t half_rows, global const uchar *half_bytes,\n"
@@ -37,10 +37,10 @@ static const char source[] =
     "}\n";
 
 struct changed {
-    size_t columns; /* of the image of IN; 0 = COLUMNS */
+    size_t columns; /* of the image given as IN; 0 = COLUMNS */
     cl_uint order;  /* its channel order; 0 = CL_R */
-    bool written;   /* BETWEEN is given as an image where it is written */
-    bool other;     /* HALF is given as an image of two formats */
+    bool written;   /* BETWEEN is given as an image to the pass that writes it */
+    bool other;     /* HALF is given as an image with two different formats */
     bool no_pitch;  /* TABLE has no pitch */
     const char *policy;
 };
@@ -139,7 +139,7 @@ static void check_frame(const uint8_t *out)
 
 /* ---- on the devices ---- */
 
-/* With a policy that hands out rows on demand, too: bands of many heights, in any slot. */
+/* Also with a policy that hands out rows on demand: bands then have many heights, in any queue slot. */
 static void frames_are_right(cox_runtime *runtime, const char *policy)
 {
     static const size_t bytes[] = {PITCH * ROWS, PITCH * ROWS / 2, TABLE_PITCH * TABLE_ROWS, 0, PITCH * ROWS};
@@ -168,7 +168,7 @@ static void frames_are_right(cox_runtime *runtime, const char *policy)
         cox_buffer_destroy(&buffers[i]);
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
 static const char copy_source[] =
     "constant sampler_t at = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;\n"
@@ -181,7 +181,7 @@ static const char copy_source[] =
     "    if (x < columns && y < rows) to[y * columns + x] = from[y * columns + x];\n"
     "}\n";
 
-/* The shortest of some frames of 1024 x 4096 words on the device, in microseconds. */
+/* The shortest time of a frame of 1024 x 4096 words on the device, in microseconds. */
 static double frame_us(cox_runtime *runtime, uint32_t device, const char *kernel, struct cox__arg from)
 {
     enum { LARGE_COLUMNS = 1024, LARGE_ROWS = 4096, TIMES = 12 };

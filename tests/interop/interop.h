@@ -1,6 +1,10 @@
-/* What the programs of this folder share: a runtime for their options, whose log is kept, and sessions of one kernel.
+/* Helpers of the programs in this folder: a runtime with a captured log, from these options, and sessions of one
+ * kernel.
  *
- *   --devices SEL  the runtime's; --expect N  so many of them, or it fails; --verbose  prints the log
+ *   --devices SEL  the runtime's devices
+ *   --expect N     fail unless there are N devices
+ *   --verbose      print the log
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_INTEROP_H
 #define COX_TESTS_INTEROP_H
@@ -14,7 +18,7 @@
 
 static const char *selection;
 static bool verbose;
-static char last_lines[8192]; /* of the log, since it was last emptied */
+static char last_lines[8192]; /* of the log, since the last reset */
 
 static inline void on_log(void *user, enum cox_log_level level, const char *line)
 {
@@ -35,7 +39,7 @@ static inline cox_status new_runtime(cox_runtime **out, const char *devices, con
                               out);
 }
 
-/* The runtime of the selected devices. Ends the program with status 77 if there is none, 2 for wrong options. */
+/* The runtime of the selected devices. Exits with status 77 if there is no device, and with 2 for wrong options. */
 static inline cox_runtime *first_runtime(int argc, char **argv)
 {
     uint32_t expected = 0;
@@ -60,8 +64,8 @@ static inline cox_runtime *first_runtime(int argc, char **argv)
     return runtime;
 }
 
-/* A session of one kernel, whose `args` are one for each of the buffers of words, columns and rows. Of two buffers the
- * first is read and the second written, a single one is both. */
+/* A session of one kernel. `args` has one argument for each buffer of words, columns and rows. The first of two
+ * buffers is read and the second written; a single buffer is both. */
 static inline cox_session *words_session(cox_runtime *runtime, const char *source, const char *kernel, uint32_t columns,
                                          const struct cox__arg *args, uint32_t buffers, struct cox__session_spec params)
 {
@@ -96,7 +100,7 @@ static inline void rest_ms(void)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* Some drivers let go of what a command held only a moment after it is complete. */
+/* Some drivers release objects only shortly after a command has completed. */
 #define CHECK_SOON(condition)                            \
     do {                                                 \
         for (int i = 0; i < 120000 && !(condition); i++) \

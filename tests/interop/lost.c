@@ -1,5 +1,5 @@
-/* A device that is lost in a context of the application's, while it samples an image: its session goes on in another
- * context, the runtime gives the application's back, and what the application has in it is as before. Under the fault
+/* A device is lost while it samples an image in a context of the application. The session must continue in another
+ * context. The runtime must release the application's context, whose contents stay as they were. Needs the fault
  * layer (tests/faults/).
  *
  * The exit status is 77 without OpenCL devices.
@@ -11,8 +11,8 @@
 
 enum { ROWS = 64, COLUMNS = 256, WORDS = ROWS * COLUMNS, BYTES = 4 * WORDS };
 
-/* Ten of these are less than LATE, so a device that is late is given up even if the process waits for a core all the
- * time. A device that is given up too early comes back and is lost once more. */
+/* Ten timeouts are less than LATE, so a late device is always given up, even if the process has to wait for a core.
+ * A device that is given up too early returns and is lost once more. */
 static const uint64_t timeout_ns = 200000000;
 #define LATE "late=3s"
 
@@ -32,8 +32,8 @@ static cox_session *new_session(cox_runtime *runtime)
                              .rows = ROWS, .no_warmup = true, .device_timeout_ns = timeout_ns});
 }
 
-/* Frames until the fault has struck and the device is back: those that are delivered are right, and one of those after
- * that is. */
+/* Run frames until the fault has struck and the device is back. Every delivered frame must be right, and at least
+ * one after the fault. */
 static void run_until_back(const struct fault *fault, cox_session *session, cox_buffer *const *buffers)
 {
     struct cox_session_info info = {0};
@@ -54,7 +54,7 @@ static void run_until_back(const struct fault *fault, cox_session *session, cox_
     CHECK(info.devices[0].lost && info.devices[0].returned);
 }
 
-/* A frame of what the application puts into the context, and gets out of it, by its own queue. */
+/* The application writes to the context, runs a command and reads, with its own queue. */
 static void context_works(cl_context context, cl_device_id device, cl_mem mem)
 {
     cl_int code;
@@ -94,18 +94,19 @@ static void device_is_lost(const struct fault *fault, cl_platform_id platform, c
                                                                          .contexts = &context, .count = 1}},
                               &runtime));
     CHECK(!cox_opencl_device(runtime, 0, &other, &device) && other == context);
-    const cl_uint resting = context_references(context) + 2; /* the buffers */
+    const cl_uint resting = context_references(context) + 2; /* plus the two buffers */
     cox_session *session = new_session(runtime);
     for (int i = 0; i < 2; i++)
         CHECK(!cox_buffer_create(runtime, BYTES, &buffers[i]));
     CHECK(!fault->load(plan, why, sizeof why));
     run_until_back(fault, session, buffers);
-    /* What a late device kept of the context is given back when it ends. Some drivers do not count that. */
+    /* A late device releases its references when it ends. Some drivers do not count them. */
     if (strstr(plan, LATE) && context_references(context) <= resting)
         nanosleep(&(struct timespec){.tv_sec = 4}, NULL);
     CHECK_SOON(context_references(context) <= resting);
     CHECK(cox_opencl_device(runtime, 0, &other, &device) == COX_E_DEVICE_LOST);
-    CHECK(!clReleaseContext(context) && context_references(context) >= 1); /* the runtime and `mem` have it still */
+    CHECK(!clReleaseContext(context) && context_references(context) >= 1); /* the runtime and `mem` still refer to
+                                                                            * it */
     context_works(context, device, mem);
     cox_session_destroy(&session);
     for (int i = 0; i < 2; i++)
@@ -133,14 +134,14 @@ int main(void)
         return 77;
     }
     static const char *const selections[] = {"0.0=mapped", "0.0=staged"};
-    /* GPUs: in the mode that they have by default. In mapped mode NVIDIA's driver fills no images. */
+    /* GPUs run in their default mode. In mapped mode NVIDIA's driver does not write images. */
     const bool maps = !clGetDeviceIDs(platform, CL_DEVICE_TYPE_CPU, 1, &processor, NULL);
     for (int s = maps ? 0 : 1; s < 2; s++) {
         device_is_lost(&fault, platform, selections[s], "kernel at=5 error=CL_OUT_OF_RESOURCES");
         device_is_lost(&fault, platform, selections[s], "kernel at=5 status=CL_OUT_OF_RESOURCES");
         device_is_lost(&fault, platform, selections[s], "kernel at=5 " LATE);
     }
-    if (maps) /* others keep their images */
+    if (maps) /* other devices keep their images */
         device_is_lost(&fault, platform, "0.0=mapped", "clCreateImage at=5 error=CL_MEM_OBJECT_ALLOCATION_FAILURE");
     device_is_lost(&fault, platform, "0.0=staged", "clEnqueueWriteImage at=5 error=CL_OUT_OF_RESOURCES");
     device_is_lost(&fault, platform, "0.0=staged", "clEnqueueWriteImage at=5 status=CL_OUT_OF_RESOURCES");

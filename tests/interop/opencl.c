@@ -1,9 +1,11 @@
-/* What coxswain/opencl.h promises, on every device that the machine has, or those of --devices: what is taken and given
- * is one OpenCL object, copies and mappings bring the same bytes in and out of frames, references are as before.
+/* Tests of coxswain/opencl.h on every device, or on those of --devices:
+ * - objects that the application gives and takes are the same OpenCL objects
+ * - copies and mappings move the same bytes into and out of frames
+ * - reference counts are unchanged at the end
  *
  *   interop_opencl [--devices SEL] [--expect N] [--verbose]
  *
- * Prints for each device how long mapping takes. The exit status is 77 without OpenCL devices.
+ * It prints the time of a mapping for each device. The exit status is 77 without OpenCL devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "specs.h"
@@ -51,9 +53,9 @@ static void check_words(const uint32_t *words, uint32_t seed, uint32_t more)
         CHECK(words[i] == word(seed, i) + more);
 }
 
-/* ---- taken ---- */
+/* ---- OpenCL objects of the library ---- */
 
-/* A kernel and memory of the application's in a context of the library's, while a session works in it. */
+/* Run the application's own kernel and memory in a context of the library, while a session works in it. */
 static void works_in(cl_context context, cl_device_id device)
 {
     cl_int code;
@@ -110,7 +112,7 @@ static void contexts_are_taken(cox_runtime *runtime)
     }
 }
 
-/* What the application retains outlives the runtime. */
+/* Objects that the application has retained outlive the runtime. */
 static void what_is_retained_stays(void)
 {
     cox_runtime *runtime;
@@ -127,9 +129,9 @@ static void what_is_retained_stays(void)
     clReleaseDevice(device);
 }
 
-/* ---- given ---- */
+/* ---- contexts of the application ---- */
 
-/* One context for each platform, of all its devices. */
+/* One context for each platform, with all its devices. */
 static cl_uint platform_contexts(cl_context *contexts)
 {
     cl_platform_id platforms[PLATFORMS_MAX];
@@ -149,7 +151,7 @@ static cl_uint platform_contexts(cl_context *contexts)
     return made;
 }
 
-/* Nobody else has a reference any more. */
+/* Checks that the application has the only reference. */
 static void release_contexts(const cl_context *contexts, cl_uint count)
 {
     for (cl_uint c = 0; c < count; c++) {
@@ -172,7 +174,7 @@ static bool is_one_of(cl_context context, const cl_context *contexts, cl_uint co
     return count > 0;
 }
 
-/* Each whole device is in one of the contexts; frames are right, and every reference is given back. */
+/* Each whole device uses one of the application's contexts. Frames are right, and all references are released. */
 static void contexts_are_given(void)
 {
     cl_context contexts[PLATFORMS_MAX];
@@ -201,7 +203,7 @@ static void contexts_are_given(void)
     release_contexts(contexts, count);
 }
 
-/* The first context that has a device is the device's; the one after it is not used, and the log says so. */
+/* A device uses the first context that contains it. The second one is not used, and the log says so. */
 static void the_first_context_counts(void)
 {
     cl_context contexts[2 * PLATFORMS_MAX];
@@ -218,7 +220,7 @@ static void the_first_context_counts(void)
         clReleaseContext(contexts[c]);
 }
 
-/* Part of a processor is another device than the whole, which is what the context has. */
+/* A sub-device is another device than the one in the context, so it gets its own context. */
 static void a_part_has_a_context_of_its_own(void)
 {
     cl_context contexts[PLATFORMS_MAX], context;
@@ -257,11 +259,11 @@ static void wrong_contexts_are_refused(void)
 
 /* ---- copied and mapped ---- */
 
-/* The application's own queue on a runtime's device, in the runtime's context or in one of the application's. */
+/* The application's queue on a runtime's device, in the runtime's context or in a context of the application. */
 struct own {
     cl_context context;
     cl_command_queue queue;
-    bool waits_for_user; /* a command may wait for a user event */
+    bool waits_for_user; /* whether a command may wait for a user event */
 };
 
 static struct own own_queue(const cox_runtime *runtime, uint32_t index, bool taken)
@@ -318,7 +320,7 @@ static cl_int state_of(cl_event event)
     return state;
 }
 
-/* From a memory object, behind a gap, through a frame, and into another one: by commands that wait for an event. */
+/* Copy from a memory object at an offset, through a frame, into another one. The commands wait for an event. */
 static void copies_go_through_a_frame(cox_runtime *runtime, cox_session *session, const struct own *own, uint32_t seed)
 {
     enum { GAP = 4096 };
@@ -328,13 +330,13 @@ static void copies_go_through_a_frame(cox_runtime *runtime, cox_session *session
     cl_mem from = filled(own, 0, GAP + BYTES, NULL, seed), to = filled(own, 0, 2 * GAP + BYTES, NULL, 0);
     cl_event gate = clCreateUserEvent(own->context, &code);
     CHECK(!code);
-    if (!own->waits_for_user) /* then the event says nothing, but it is taken */
+    if (!own->waits_for_user) /* else the event has no effect, but it must be accepted */
         CHECK(!clSetUserEventStatus(gate, CL_COMPLETE));
     CHECK(!cox_buffer_create(runtime, BYTES, &buffer));
     CHECK(!cox_opencl_read(buffer, 0, own->queue, from, GAP, BYTES, 1, &gate, &read));
     CHECK(!clFlush(own->queue));
     if (own->waits_for_user) {
-        CHECK(state_of(read) > CL_COMPLETE); /* it waits, the call did not */
+        CHECK(state_of(read) > CL_COMPLETE); /* the command waits; the call has returned */
         CHECK(((uint32_t *)cox_buffer_data(buffer))[1] == 0);
         CHECK(!clSetUserEventStatus(gate, CL_COMPLETE));
     }
@@ -344,7 +346,7 @@ static void copies_go_through_a_frame(cox_runtime *runtime, cox_session *session
     CHECK(!clFlush(own->queue) && !clWaitForEvents(1, &written));
     check_mem(own, to, 2 * GAP, seed, 1);
     check_mem(own, from, GAP, seed, 0);
-    /* A part, to the buffer's end. */
+    /* A part that ends at the buffer's end. */
     CHECK(!cox_opencl_read(buffer, BYTES - 8, own->queue, from, GAP, 8, 0, NULL, NULL) && !clFinish(own->queue));
     const uint32_t *words = cox_buffer_data(buffer);
     CHECK(words[WORDS - 2] == word(seed, 0) && words[WORDS - 1] == word(seed, 1));
@@ -416,7 +418,7 @@ static void CL_CALLBACK on_destroyed(cl_mem mem, void *user)
     atomic_fetch_add((atomic_int *)user, 1);
 }
 
-/* The memory object lives for as long as the buffer does, and no longer. */
+/* The buffer keeps a reference to the memory object exactly until it is destroyed. */
 static void the_application_may_let_go(cox_runtime *runtime, cox_session *session, const struct own *own)
 {
     atomic_int destroyed = 0, released = 0;
@@ -440,7 +442,7 @@ static void the_application_may_let_go(cox_runtime *runtime, cox_session *sessio
     free(host);
 }
 
-/* A frame works in the memory object itself, and what is enqueued once it is released sees that. */
+/* A frame works in the mapped memory object itself. Commands enqueued after the release see its result. */
 static void a_frame_works_in_what_is_mapped(cox_runtime *runtime, cox_session *session, const struct own *own,
                                             bool host_pointer, bool told, uint32_t seed)
 {
@@ -488,7 +490,7 @@ static void wrong_mappings_are_refused(cox_runtime *runtime, const struct own *o
     clReleaseMemObject(foreign);
 }
 
-/* A descriptor of no exported memory: no driver takes it, and it stays the application's. */
+/* A descriptor of ordinary memory: the import fails, and the application keeps the descriptor. */
 static void wrong_imports_are_refused(cox_runtime *runtime, uint32_t index)
 {
     FILE *file = tmpfile();
@@ -506,10 +508,10 @@ static void wrong_imports_are_refused(cox_runtime *runtime, uint32_t index)
     fclose(file);
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
-/* The shortest of some times, in microseconds, that mapping takes and that a copy to a buffer takes. */
-static void tell_cost(cox_runtime *runtime, const struct own *own, bool host_pointer, const char *name)
+/* Prints the shortest times of a mapping and of a copy to a buffer, in microseconds. */
+static void print_cost(cox_runtime *runtime, const struct own *own, bool host_pointer, const char *name)
 {
     enum { LARGE = 64 << 20, TIMES = 5 };
     double map_us = 1e12, copy_us = 1e12;
@@ -558,9 +560,9 @@ static void memory_goes_in_and_out(cox_runtime *runtime)
                 a_frame_works_in_what_is_mapped(runtime, session, own, kind & 1, kind & 2, 100 * d + 10);
             the_application_may_let_go(runtime, session, own);
         }
-        tell_cost(runtime, &taken, true, info.name);
-        tell_cost(runtime, &taken, false, info.name);
-        tell_cost(runtime, &other, false, info.name);
+        print_cost(runtime, &taken, true, info.name);
+        print_cost(runtime, &taken, false, info.name);
+        print_cost(runtime, &other, false, info.name);
         drop_own(&taken);
         drop_own(&other);
     }

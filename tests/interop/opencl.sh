@@ -1,8 +1,10 @@
 #!/bin/sh
-# What coxswain/opencl.h promises, objects and images, on every set-up of OpenCL devices that this machine's packages allow, and
-# once on whatever devices the machine has.   sh opencl.sh BIN_DIR SOURCE_DIR
+# Tests of coxswain/opencl.h, objects and images. They run on each set-up of OpenCL devices that this machine's
+# packages allow (tests/support/setups.sh), then on all devices of the machine.
 #
-# COX_SHORT=1: the first set-up that this machine can have.
+#   sh opencl.sh BIN_DIR SOURCE_DIR
+#
+# COX_SHORT=1: only the first set-up that this machine can have.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"

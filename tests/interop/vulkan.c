@@ -1,8 +1,8 @@
-/* A frame that lies in a Vulkan device's memory goes through a session and back into such memory: Vulkan writes a
- * pattern, the session adds one to each word, Vulkan copies the result to memory that the host reads.
+/* Vulkan memory as input and output of a session. Vulkan writes a pattern, the session adds one to each word, and
+ * Vulkan copies the result to memory that the host reads.
  *
- * On every device of the runtime that Vulkan knows too, by its UUID, and that imports what Vulkan exports. The exit
- * status is 77 where there is none.
+ * It runs on every device that Vulkan knows too, by its UUID, and that can import Vulkan's memory. The exit status
+ * is 77 if no device can.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include <coxswain/coxswain.h>
@@ -70,7 +70,7 @@ static bool find_physical(struct vulkan *vulkan, const cl_uchar *uuid)
     return false;
 }
 
-/* One queue of the first family that transfers; all but video queues do. */
+/* Create one queue of the first family that can transfer, which is any but video queues. */
 static bool make_device(struct vulkan *vulkan)
 {
     static const char *const extensions[] = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME};
@@ -143,7 +143,7 @@ static void free_memory(const struct vulkan *vulkan, struct memory *memory)
     vkFreeMemory(vulkan->device, memory->memory, NULL);
 }
 
-/* Copy `from` to `to`, or, without `from`, fill `to`: its halves with two words. Waits until that is done. */
+/* Copy `from` to `to`. If `from` is NULL, fill the halves of `to` with two different words. Waits for the end. */
 static void transfer(const struct vulkan *vulkan, const struct memory *to, const struct memory *from,
                      const uint32_t *words)
 {
@@ -175,7 +175,7 @@ static void transfer(const struct vulkan *vulkan, const struct memory *to, const
     vkFreeCommandBuffers(vulkan->device, vulkan->pool, 1, &commands);
 }
 
-/* NULL: the device imports no such memory. */
+/* Returns NULL if the device cannot import such memory. */
 static cl_mem import(const struct vulkan *vulkan, const struct memory *memory, const cox_runtime *runtime,
                      uint32_t index)
 {
@@ -265,7 +265,7 @@ static struct frame make_frame(cox_runtime *runtime, uint32_t index)
     return frame;
 }
 
-/* False: the device imports no memory of Vulkan's. */
+/* Returns false if the device cannot import Vulkan's memory. */
 static bool frames_go_through(const struct vulkan *vulkan, cox_runtime *runtime, uint32_t index)
 {
     const VkMemoryPropertyFlags for_host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -297,7 +297,7 @@ static bool frames_go_through(const struct vulkan *vulkan, cox_runtime *runtime,
     return in_mem != NULL;
 }
 
-/* Whether frames went through the device's Vulkan memory; if not, says why. */
+/* Returns whether frames passed through the device's Vulkan memory; if not, prints why. */
 static bool try_device(VkInstance instance, cox_runtime *runtime, uint32_t index)
 {
     struct vulkan vulkan = {.instance = instance};

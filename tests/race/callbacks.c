@@ -1,6 +1,6 @@
-/* Completion callbacks against the thread that arms and disarms them: driver threads call back early, late, twice and
- * all at once, while bands begin and end. After a band is disarmed nothing may touch its job, which goes at once. A
- * plain program, to be run under ThreadSanitizer and AddressSanitizer.
+/* Completion callbacks run on driver threads while the scheduler thread arms and disarms them. They come early,
+ * late, twice and several at once, while bands begin and end. After a band is disarmed, no callback may touch its
+ * job, which is freed at once. Plain program, for ThreadSanitizer and AddressSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "opencl/callback.h"
 
@@ -10,7 +10,7 @@
 
 enum { DRIVERS = 3, BANDS = 30000, POSTS = 1000, SLOTS = 256, UNDER_WAY = 4 };
 
-/* ---- a driver that calls back what it was given, again and again ---- */
+/* ---- a driver that calls the registered callbacks again and again ---- */
 
 struct given {
     void(CL_CALLBACK *fn)(cl_event, cl_int, void *);
@@ -23,7 +23,7 @@ static struct given slots[SLOTS];
 static uint32_t given_count;
 static atomic_bool over;
 
-/* In front of the loader's. */
+/* Takes the place of the loader's function. */
 CL_API_ENTRY cl_int CL_API_CALL clSetEventCallback(cl_event event, cl_int type,
                                                    void(CL_CALLBACK *fn)(cl_event, cl_int, void *), void *user)
 {
@@ -32,7 +32,7 @@ CL_API_ENTRY cl_int CL_API_CALL clSetEventCallback(cl_event event, cl_int type,
     const struct given old = slots[given_count % SLOTS];
     slots[given_count++ % SLOTS] = (struct given){fn, event, user};
     pthread_mutex_unlock(&lock);
-    if (old.fn) /* at the latest */
+    if (old.fn) /* its slot is reused, so call it now at the latest */
         old.fn(old.event, CL_COMPLETE, old.user);
     return CL_SUCCESS;
 }
@@ -44,7 +44,7 @@ static void *drive(void *arg)
         state = state * 1664525u + 1013904223u;
         pthread_mutex_lock(&lock);
         const uint32_t most = given_count < SLOTS ? given_count : SLOTS;
-        const uint32_t back = 1 + (state >> 16) % (state & 1 ? 8 : SLOTS); /* mostly what was given lately */
+        const uint32_t back = 1 + (state >> 16) % (state & 1 ? 8 : SLOTS); /* often a recent one */
         const struct given given = back <= most ? slots[(given_count - back) % SLOTS] : (struct given){0};
         pthread_mutex_unlock(&lock);
         if (given.fn)
@@ -55,11 +55,11 @@ static void *drive(void *arg)
     return NULL;
 }
 
-/* ---- the thread that has bands ---- */
+/* ---- the thread that owns the bands ---- */
 
 static _Atomic uint32_t posts;
 
-/* Reads the job, which is no more once it was disarmed. */
+/* Reads the job, which is freed once it is disarmed. */
 static void on_post(void *ctx, struct cox__job *job)
 {
     CHECK(ctx == &posts);
@@ -81,7 +81,7 @@ int main(void)
     CHECK(backend.callbacks);
     race_start(drivers, DRIVERS, drive, seeds, sizeof *seeds);
     uint32_t band = 0;
-    for (; band < BANDS || atomic_load(&posts) < POSTS; band++) { /* however late the threads begin */
+    for (; band < BANDS || atomic_load(&posts) < POSTS; band++) { /* waits for POSTS even if the threads start late */
         const uint32_t slot = band % UNDER_WAY;
         const uint64_t told_ns = cox__cl_callback_end_ns(callbacks[slot]);
         if (told_ns && band % 3 == 0)
@@ -93,7 +93,7 @@ int main(void)
         jobs[slot] = calloc(1, sizeof *jobs[slot]);
         CHECK(jobs[slot]);
         jobs[slot]->band = band;
-        /* Handles are given out again, as drivers do. */
+        /* Drivers reuse handles, and so does this one. */
         const cl_event event = (cl_event)(uintptr_t)(64 + band % 100 * 64); /* NOLINT(performance-no-int-to-ptr) */
         callbacks[slot] = cox__cl_callback_arm(&backend, event, jobs[slot], "a driver");
         without += !callbacks[slot];
@@ -104,7 +104,7 @@ int main(void)
     }
     atomic_store(&over, true);
     race_join(drivers, DRIVERS);
-    CHECK(without == 0); /* records are used again, since their callbacks came */
+    CHECK(without == 0); /* records are reused after their callbacks came */
     cox__cl_callbacks_destroy(backend.callbacks, &silent);
     printf("%u bands, %u posts, none of a band that was over\n", band, atomic_load(&posts));
     return 0;

@@ -1,5 +1,5 @@
-/* Several processes of several threads each load and save profiles of a few keys in one directory at once, from before
- * it exists, more keys than are kept. A plain program, to be run under ThreadSanitizer.
+/* Several processes, each with several threads, load and save device profiles in one directory at the same time.
+ * The directory does not exist at first, and there are more keys than it keeps. Plain program, for ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "race.h"
@@ -11,8 +11,7 @@ enum { PROCESSES = 5, THREADS = 3, ROUNDS = 60, KEYS = 6, KEPT = 4 };
 
 static char dir[64];
 static uint32_t process;
-static int
-    rounds_of_first[2]; /* a pipe: a byte for each round of the first process, which goes on until it is killed */
+static int rounds_of_first[2]; /* a pipe: the first process writes a byte per round until it is killed */
 static struct cox__cache_kind kind;
 
 static void on_line(void *user, enum cox_log_level level, const char *line)
@@ -24,7 +23,7 @@ static void on_line(void *user, enum cox_log_level level, const char *line)
 
 static const struct cox__log logger = {.fn = on_line, .level = COX_LOG_DEBUG};
 
-/* Both devices' figures of a file come from one writer, whose number is in them. */
+/* The figures of both devices are the writer's number, so a file that mixes two writers is seen. */
 static void save(uint32_t number, uint32_t writer)
 {
     struct cox_device_profile profiles[2];
@@ -82,7 +81,7 @@ int main(void)
         }
     }
     int wrong = 0;
-    /* The first one dies in the middle of whatever it does; the others come to an end. */
+    /* The first process is killed at an arbitrary moment. The others run to their end. */
     for (uint32_t round = 0; round < THREADS * KEYS; round++)
         CHECK(read(rounds_of_first[0], &byte, 1) == 1);
     kill(children[0], SIGKILL);

@@ -1,5 +1,5 @@
-/* Devices fail while several threads submit, until none is left: every accepted frame still gets its one callback,
- * blocked submitters come back, and the log may be written from several threads. A plain program, to be run under
+/* Devices fail one by one while several threads submit, until none is left. Every accepted frame must get one
+ * callback, blocked submits must return, and several threads may write to the log. Plain program, for
  * ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
@@ -7,13 +7,13 @@
 
 #include <stdatomic.h>
 
-/* A thread has as many frames as can be under way at once, so none of its outputs is written by two of them. */
+/* A thread has as many sets of buffers as frames can be in flight, so no two frames write the same output. */
 enum { THREADS = 4, ROUNDS = 60, AT_ONCE = 15, ROWS = 32, COLUMNS = 16, IN_FLIGHT_MAX = 4 };
 
 struct shared {
     struct rig *rig;
     cox_session *session;
-    uint64_t next; /* plain: only callbacks touch it */
+    uint64_t next; /* not atomic: only callbacks use it */
     uint32_t good;
     _Atomic uint32_t accepted;
 };
@@ -36,9 +36,9 @@ static void *submit_until_refused(void *data)
         cox_buffer *buffers[2];
         const struct cox__frame_spec frame = race_map_frame(frames, i % IN_FLIGHT_MAX, buffers);
         const struct cox__frame_spec invalid = {.buffers = buffers, .buffer_count = 1};
-        /* A refusal writes to the log from this thread, while the scheduler thread logs what it loses. */
+        /* This refusal is logged from this thread, while the scheduler thread logs lost devices. */
         CHECK(cox__session_submit(shared->session, &invalid, on_done, shared) == COX_E_INVALID);
-        const struct cox_session_info info = rig_info(shared->session); /* shows devices leaving meanwhile */
+        const struct cox_session_info info = rig_info(shared->session); /* device states change during this call */
         CHECK(info.device_count == 3);
         status = cox__session_submit(shared->session, &frame, on_done, shared);
         if (status == COX_OK)
@@ -79,6 +79,6 @@ static void play(uint64_t number)
 int main(void)
 {
     check_limit("submitters whose devices fail");
-    race_rounds(0, ROUNDS, AT_ONCE, play); /* frames without a device wait for one as long as a device may take */
+    race_rounds(0, ROUNDS, AT_ONCE, play); /* a frame without a device waits for the timeout */
     return 0;
 }

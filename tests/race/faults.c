@@ -1,6 +1,6 @@
-/* Three devices of which two hang for a while, fail, die and come back or give wrong bits, while four threads submit to
- * sessions that verify: every frame has its one callback, in its place, with the right bits, or an error where the
- * devices did not agree or none was left. A plain program, to be run under ThreadSanitizer.
+/* Two of three devices hang for a while, fail, die and return, or compute wrong bits. Four threads submit to
+ * sessions with `verify`. Every frame must get one callback, in order. Its result is right, or its status is an
+ * error because the devices disagreed or none was left. Plain program, for ThreadSanitizer.
  *
  *   race_faults [ROUNDS [FIRST_SEED]]
  *
@@ -12,7 +12,7 @@
 
 enum { ROUNDS = 12, AT_ONCE = 4, THREADS = 4, SESSIONS = 4, FRAMES = 60, POOL = 4, ROWS = 48, COLUMNS = 16 };
 
-/* The last one of each is summed up, or compared. */
+/* Shapes of the sessions without `verify`, one of which is a sum, and of the sessions with it. */
 static const enum shape plain_shapes[SESSIONS] = {SHAPE_MAP, SHAPE_HALO, SHAPE_CHROMA, SHAPE_COUNT};
 static const enum shape verified_shapes[SESSIONS] = {SHAPE_MAP, SHAPE_HALO, SHAPE_TWO, SHAPE_TABLE};
 
@@ -21,7 +21,7 @@ struct stream {
     enum shape shape;
     bool spared; /* one device has no faults */
     bool verify;
-    uint64_t next; /* plain: callbacks of a session come one at a time */
+    uint64_t next; /* not atomic: a session's callbacks run one after the other */
     uint64_t good;
     _Atomic uint64_t accepted;
 };
@@ -51,7 +51,7 @@ struct submitter {
     uint64_t seed;
 };
 
-/* Submit to the sessions in turn, a few frames at a time, and look at each. */
+/* Submit a few frames to each session, one session after the other, and check each result. */
 static void *submit_frames(void *data)
 {
     struct submitter *submitter = data;
@@ -88,7 +88,7 @@ static void *submit_frames(void *data)
     return NULL;
 }
 
-/* What goes wrong together. */
+/* Which faults occur together. */
 enum mix { MIX_LATE, MIX_LIES, MIX_FAILS, MIX_ALL, MIXES };
 
 static void script_faults(struct fake *fake, uint32_t first_device, enum mix mix, uint64_t *seed)
@@ -122,7 +122,7 @@ static void play(uint64_t seed)
     static const char *const policies[] = {"adaptive", "ewma", "chunks", "static"};
     const enum mix mix = (enum mix)(seed % MIXES);
     const bool verify = mix == MIX_LIES || mix == MIX_ALL;
-    const bool spared = seed % 3 != 0 || verify; /* the last one left has nobody to be compared with */
+    const bool spared = seed % 3 != 0 || verify; /* the last device left has no other to be compared with */
     struct stream streams[SESSIONS];
     struct submitter submitters[THREADS];
     uint64_t random = seed, good = 0, all = 0;

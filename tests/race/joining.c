@@ -1,5 +1,5 @@
-/* Sessions with `ready` on several threads at once: frames are submitted while devices join, early and late, or cannot,
- * and sessions are destroyed at any moment of that. A plain program, to be run under ThreadSanitizer.
+/* Sessions with a `ready` callback on several threads. Frames are submitted while devices join early, late or
+ * never, and sessions are destroyed at any moment. Plain program, for ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "race.h"
@@ -12,11 +12,11 @@ static const struct fake_params devices = {.device_count = DEVICES,
                                                        {.mode = COX_MODE_STAGED, .fixed_ns = 50e3},
                                                        {.ns_per_row = 2e3}}};
 
-/* Plain: written by callbacks, which come one at a time, and read once the session is gone. */
+/* Not atomic: written by callbacks, which run one after the other, and read once the session is destroyed. */
 struct guest {
     struct rig_frames *frames;
     cox_session *session;
-    bool submits; /* from `ready` */
+    bool submits; /* whether `ready` submits frames */
     uint32_t ready_calls;
     cox_status ready_status;
     uint32_t accepted, done, good;
@@ -60,7 +60,7 @@ static void look(const struct guest *guest)
         CHECK(info.devices[d].lost == 0 && info.devices[d].returned == 0);
 }
 
-/* Frames from this thread, none from `ready`. */
+/* Submits frames from this thread, not from `ready`. */
 static void submit_some(struct guest *guest, uint64_t *seed)
 {
     const uint32_t count = (uint32_t)(rig_random(seed) % (FRAMES + 1));
@@ -92,7 +92,7 @@ static void play_round(struct rig *rig, uint64_t *seed, uint32_t *without)
         const cox_status status = cox_session_warm(guest.session, NULL);
         CHECK(status == COX_OK || status == COX_E_NO_DEVICE);
     }
-    if (guest.submits) /* destroying changes the variable that `ready` reads */
+    if (guest.submits) /* destroy clears the variable that `ready` reads */
         CHECK(cox_session_wait(guest.session) == COX_OK);
     cox_session_destroy(&guest.session);
     CHECK(guest.ready_calls == 1);
@@ -106,7 +106,7 @@ static void play_round(struct rig *rig, uint64_t *seed, uint32_t *without)
 struct player {
     struct rig *rig;
     uint64_t seed;
-    uint32_t without; /* rounds without a device */
+    uint32_t without; /* rounds in which no device joined */
 };
 
 static void *play(void *data)
@@ -117,7 +117,7 @@ static void *play(void *data)
     return NULL;
 }
 
-/* Of the instances that are made of each device some come late, and some cannot be had. */
+/* Some device instances are created late, and some creations fail. */
 static void script(struct fake *fake, uint64_t *seed)
 {
     for (uint32_t i = 0; i < TROUBLES; i++) {
@@ -133,7 +133,7 @@ static void script(struct fake *fake, uint64_t *seed)
         fake_script(fake, &slow);
         fake_script(fake, &fails);
     }
-    for (uint32_t d = 0; d < DEVICES; d++) /* for a while there is no device */
+    for (uint32_t d = 0; d < DEVICES; d++) /* for a while every device fails */
         fake_script(fake, &(struct fake_fault){.kind = FAKE_INSTANCE_FAILS,
                                                .device = d,
                                                .skip = ROUNDS,

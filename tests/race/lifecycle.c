@@ -1,6 +1,10 @@
-/* How sessions live: of every shape at once on one runtime and beside another runtime, submitted to by many threads,
- * fed by their own callbacks, held up by callbacks that take long, destroyed with frames in flight. A plain program, to
- * be run under ThreadSanitizer.
+/* Lifetimes of sessions. Each is a part of this file:
+ * - many threads submit to sessions of all shapes on one runtime
+ * - callbacks submit the next frame
+ * - callbacks that take long block the scheduler thread
+ * - sessions are destroyed with frames in flight, while a second runtime works
+ *
+ * Plain program, for ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "race.h"
@@ -19,7 +23,7 @@ static const struct fake_params devices = {.device_count = 3,
 
 struct stream {
     cox_session *session;
-    uint64_t next; /* plain: callbacks of a session come one at a time, in order */
+    uint64_t next; /* not atomic: a session's callbacks run one after the other */
 };
 
 static void on_done(void *user, uint64_t frame, cox_status status)
@@ -29,7 +33,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     CHECK(status == COX_OK);
     stream->next++;
     if (frame % 16 == 3)
-        race_rest(2000000); /* nobody is served meanwhile, but all that was accepted comes */
+        race_rest(2000000); /* blocks the scheduler thread; accepted frames must still complete */
 }
 
 struct submitter {
@@ -64,7 +68,7 @@ static void *submit_to_all(void *data)
             CHECK(status == COX_OK);
             submitter->accepted[s]++;
         }
-        /* Several threads may wait; others' frames hold this one up no longer than they last. */
+        /* Several threads may wait here at once. Frames of other threads delay this one only while they run. */
         cox_session_wait(session);
         for (uint32_t i = 0; i < FRAMES; i++)
             race_right("frame", i, shape_check(frames[s], i));
@@ -113,7 +117,7 @@ static void go_on(void *user, uint64_t frame, cox_status status)
     CHECK(frame == chain->done);
     race_right("frame", frame, shape_check(chain->frames, chain->done));
     chain->done++;
-    /* There is a place for one frame, at least. */
+    /* The session has room for at least one frame. */
     bool first = true;
     while (chain->submitted < CHAIN && chain->submitted < chain->done + chain->frames->count - 1) {
         const struct cox__frame_spec next = shape_frame(chain->frames, chain->submitted);
@@ -142,7 +146,7 @@ static void callbacks_that_submit(struct rig *rig)
             atomic_store(&chain.over, false);
             const struct cox__frame_spec first = shape_frame(chain.frames, chain.submitted);
             shape_prepare(chain.frames, chain.submitted);
-            chain.submitted++; /* nothing is under way */
+            chain.submitted++; /* no frame is in flight, so no callback runs now */
             CHECK(cox__session_submit(chain.session, &first, go_on, &chain) == COX_OK);
             while (!atomic_load(&chain.over))
                 race_rest(50000);
@@ -154,7 +158,7 @@ static void callbacks_that_submit(struct rig *rig)
     }
 }
 
-/* ---- destroyed with frames in flight, beside another runtime ---- */
+/* ---- destroyed with frames in flight, while another runtime works ---- */
 
 static void *come_and_go(void *data)
 {

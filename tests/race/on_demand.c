@@ -1,16 +1,15 @@
-/* Many threads submit to sessions whose policy leaves rows to be handed out while frames run and wishes for shadows; a
- * device is lost on the way, sessions are destroyed with a shadow under way. A plain program, to be run under
- * ThreadSanitizer.
+/* Many threads submit to sessions whose policy leaves rows in the pool and asks for shadow runs. One device is lost
+ * meanwhile, and sessions are destroyed during a shadow run. Plain program, for ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "race.h"
 
 enum { THREADS = 3, ROUNDS = 12, FRAMES = 60, ROWS = 64, COLUMNS = 16 };
 
-/* ---- a policy of chance ---- */
+/* ---- a random policy ---- */
 
 struct chance {
-    uint64_t seed; /* plain: one thread at a time is in a policy */
+    uint64_t seed; /* not atomic: only one thread at a time calls a policy */
     uint64_t observed, shadows, frames;
 };
 
@@ -49,7 +48,7 @@ static void chance_next(void *state, const struct cox_sched_view *view, const st
 {
     struct chance *chance = state;
     (void)view;
-    out->rows = (uint32_t)(rig_random(&chance->seed) % (offer->rows + 2)); /* sometimes none, sometimes too many */
+    out->rows = (uint32_t)(rig_random(&chance->seed) % (offer->rows + 2)); /* may be 0 or more than are left */
 }
 
 static void chance_observe(void *state, const struct cox_measurement *measurement)
@@ -79,7 +78,7 @@ static const struct cox_policy chance_policy = {.name = "chance",
 struct shared {
     struct rig *rig;
     cox_session *session;
-    uint64_t frames, shadows; /* plain: only reports touch them */
+    uint64_t frames, shadows; /* not atomic: only the report callback uses them */
 };
 
 static void on_report(void *user, const struct cox_frame_report *report)
@@ -95,7 +94,7 @@ static double meter(void *user)
     return 1;
 }
 
-/* Half of the threads wait inside cox_session_run, where they do the engine's work themselves. */
+/* Half of the threads wait inside cox_session_run, where they run the engine themselves. */
 static void *submit_frames(void *data)
 {
     struct shared *shared = data;
@@ -106,7 +105,7 @@ static void *submit_frames(void *data)
         memset(cox_buffer_data(frames->out[0]), 0, ROWS * COLUMNS);
         CHECK(cox__session_run(shared->session, &frame) == COX_OK);
         race_right("frame", i, rig_check(frames, 0));
-        /* The input belongs to the application again, though its rows may be in a shadow. */
+        /* The input belongs to the application again, even if a shadow run still uses a copy of its rows. */
         ((unsigned char *)cox_buffer_data(frames->in[0]))[i] ^= 0x5a;
     }
     rig_frames_free(&frames);

@@ -1,4 +1,4 @@
-/* What the programs of this folder share: threads, and sessions for which no frame is there yet.
+/* Helpers of the programs in this folder: threads, rounds in processes, and sessions without frames.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_RACE_H
 #define COX_TESTS_RACE_H
@@ -18,7 +18,7 @@ static inline void race_rest(long ns)
     nanosleep(&(const struct timespec){.tv_nsec = ns}, NULL);
 }
 
-/* `wrong` is what rig_check or shape_check said: "", or the program ends with it. */
+/* Exit with a message unless `wrong`, the answer of rig_check or shape_check, is "". */
 static inline void race_right(const char *what, uint64_t number, const char *wrong)
 {
     if (!*wrong)
@@ -32,8 +32,9 @@ static inline void race_end(const char *what, uint64_t number, struct rig **rig)
     race_right(what, number, rig_end(rig));
 }
 
-/* Play numbers from `first` on, so many at once: they mostly wait. Each is a process of its own, since ThreadSanitizer
- * does not see what libuv closes, and takes descriptors of one runtime for those of another. */
+/* Run play(first) to play(first + count - 1), at most `at_once` at a time, since they spend most time waiting. Each
+ * runs in its own process: ThreadSanitizer does not see that libuv closes descriptors, so it would mix up those of
+ * two runtimes. */
 static inline void race_rounds(uint64_t first, uint64_t count, uint32_t at_once, void (*play)(uint64_t number))
 {
     uint64_t begun = 0, under_way = 0;
@@ -56,7 +57,8 @@ static inline void race_rounds(uint64_t first, uint64_t count, uint32_t at_once,
     }
 }
 
-/* Start threads, each with one of the elements of `bytes` bytes at `data`; 0 = all with the same. */
+/* Start threads. Thread t gets element t of the array at `data`, whose elements have `bytes` bytes; if `bytes` is
+ * 0, all get `data`. */
 static inline void race_start(pthread_t *threads, uint32_t count, race_fn *run, void *data, size_t bytes)
 {
     for (uint32_t t = 0; t < count; t++)
@@ -96,7 +98,7 @@ static inline cox_session *race_shape_session(struct rig *rig, enum shape shape,
     return session;
 }
 
-/* A frame of set `index` of such frames, in `buffers`. */
+/* A frame with buffer set `index` of `frames`. The caller's array `buffers` must outlive it. */
 static inline struct cox__frame_spec race_map_frame(const struct rig_frames *frames, uint32_t index,
                                                     cox_buffer *buffers[2])
 {

@@ -1,5 +1,5 @@
-/* Sessions, buffers and runtimes come and go on several threads at once; sessions are destroyed with frames in flight.
- * A plain program, to be run under ThreadSanitizer.
+/* Several threads create and destroy sessions, buffers and runtimes at the same time. Some sessions are destroyed
+ * with frames in flight. Plain program, for ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "race.h"
@@ -12,8 +12,8 @@ static const struct fake_params devices = {
     .devices = {{.fixed_ns = 20e3, .ns_per_row = 1e3}, {.mode = COX_MODE_STAGED, .fixed_ns = 50e3}}};
 
 struct counter {
-    uint32_t done; /* plain: read after destroy, which comes after the last callback */
-    uint32_t ran;  /* frames without a callback of their own */
+    uint32_t done; /* not atomic: read after destroy, which waits for the last callback */
+    uint32_t ran;  /* frames without a callback */
 };
 
 static void on_done(void *user, uint64_t frame, cox_status status)
@@ -39,7 +39,7 @@ static void use_a_session(struct rig *rig, uint32_t round)
             CHECK(cox__session_submit(session, &frame, on_done, &counter) == COX_OK);
             continue;
         }
-        /* This thread hands bands to the devices, of other threads' sessions too. */
+        /* This thread also submits bands of other threads' sessions. */
         CHECK(cox__session_run(session, &frame) == COX_OK);
         counter.ran++;
     }
@@ -73,7 +73,7 @@ static void *own_runtimes(void *data)
 int main(void)
 {
     struct rig *rig = rig_new(&devices);
-    for (uint32_t d = 0; d < devices.device_count; d++) /* posts that come late */
+    for (uint32_t d = 0; d < devices.device_count; d++) /* late posts */
         fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_TWICE, .device = d, .count = UINT32_MAX});
     pthread_t own;
     check_limit("sessions that come and go");

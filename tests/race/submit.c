@@ -1,5 +1,5 @@
-/* Many threads submit to the same sessions at once, wait for their own frames and look at them. A plain program, to be
- * run under ThreadSanitizer.
+/* Many threads submit to the same sessions, wait for their own frames and check the results. Plain program, for
+ * ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "race.h"
@@ -10,7 +10,7 @@ enum { THREADS = 4, SESSIONS = 3, FRAMES = 400, ROWS = 40, COLUMNS = 16 };
 
 struct stream {
     cox_session *session;
-    uint64_t next; /* plain: callbacks of a session run one after the other */
+    uint64_t next; /* not atomic: a session's callbacks run one after the other */
     uint64_t reports;
 };
 
@@ -21,7 +21,7 @@ struct submitter {
     uint32_t accepted[SESSIONS];
     uint32_t busy;
     sem_t done;
-    struct stream *waiting; /* stream of the frame under way */
+    struct stream *waiting; /* stream of the frame in flight */
     cox_status status;
 };
 
@@ -91,7 +91,7 @@ int main(void)
                                                                                 .no_warmup = s == 1,
                                                                                 .report = on_report,
                                                                                 .report_user = &streams[s]});
-    /* Every way a post may come. */
+    /* Posts come twice, early or not at all. */
     fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_TWICE, .device = 0, .count = UINT32_MAX});
     fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_POST_EARLY, .device = 1, .count = UINT32_MAX});
     fake_script(rig_fake(rig), &(struct fake_fault){.kind = FAKE_NO_POST, .device = 2, .skip = 5, .count = 4});

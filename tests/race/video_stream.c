@@ -1,6 +1,6 @@
-/* A stream whose frames are sent on one thread and received on another while others change its look, cancel, ask and
- * poll; frames change size, pitch and place all the time, and every so often a stream ends with frames under way. A
- * plain program, to be run under ThreadSanitizer. The fake devices' kernels copy nothing but a mark.
+/* A video stream under several threads: one sends frames, one receives them. Others change settings, cancel, query
+ * and poll. Frames change size, pitch and memory all the time, and some streams end with frames in flight. The fake
+ * devices' kernels copy only one byte. Plain program, for ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "race.h"
 
@@ -10,7 +10,7 @@
 
 enum { STREAMS = 12, FRAMES = 150, SIZES = 2, SETS = 8, LEAST = 16 };
 
-/* The first byte of the input's first row to that of the output's. */
+/* Copies the first byte of the input's first row to the output's first row. */
 static void mark(const struct fake_args *args)
 {
     if (args->first_row == 0)
@@ -31,12 +31,12 @@ static const struct cox_video_format out_format = {.depth = 8, .chroma_x_log2 = 
 struct film {
     cox_runtime *runtime;
     cox_video_stream *stream;
-    struct cox_video_image in[SETS], out[SETS]; /* of known memory, of two sizes in turn */
-    char *other[SETS];                          /* memory of the program's, in which some inputs lie */
+    struct cox_video_image in[SETS], out[SETS]; /* in memory of the runtime; sizes alternate */
+    char *other[SETS];                          /* memory of the program, which holds some inputs */
     atomic_bool over;
 };
 
-/* Some frames lie in other memory, some upside down. */
+/* Some frames lie in the program's memory, and some are upside down. */
 static struct cox_video_image input_of(const struct film *film, uint32_t n)
 {
     struct cox_video_image image = film->in[n % SETS];

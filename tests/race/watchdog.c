@@ -1,5 +1,6 @@
-/* Two devices of three whose drivers keep threads now and then, the scheduler's or one that waits in cox_session_run,
- * while threads submit and run: every frame ends once and right. A plain program, to be run under ThreadSanitizer.
+/* Driver calls of two of three devices block now and then. They block the scheduler thread, or a thread that waits
+ * in cox_session_run. Other threads submit and run frames meanwhile. Every frame must complete once, with the right
+ * result. Plain program, for ThreadSanitizer.
  *
  *   race_watchdog [ROUNDS [FIRST_SEED]]
  *
@@ -11,7 +12,7 @@
 
 enum { ROUNDS = 4, AT_ONCE = 4, THREADS = 4, SESSIONS = 2, FRAMES = 40, POOL = 4, ROWS = 48, COLUMNS = 16 };
 
-/* The watchdog does not count how long a thread waits for a core, so the third device's calls end in less. */
+/* The watchdog excludes the time that a thread waits for a core. Calls of the third device are shorter than this. */
 static const uint64_t timeout_ns = 600000000;
 
 struct worker {

@@ -1,5 +1,5 @@
-/* Background tasks: each runs once, in order and one at a time, except behind one that is stuck. A plain program, to be
- * run under ThreadSanitizer too. What hangs here is a fault; nothing is measured.
+/* The worker thread's tasks: each runs once, in order and one at a time, except while one is stuck. A task that
+ * hangs is a failure; no time is measured. Plain program, also for ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "host/worker.h"
@@ -12,7 +12,7 @@
 
 enum { TASKS = 200, THREADS = 4 };
 
-/* For as long as it takes. */
+/* No time limit. */
 #define ALWAYS UINT64_MAX
 
 /* ---- tasks ---- */
@@ -24,7 +24,7 @@ static pthread_t ran_on;
 static sigset_t blocked;
 static sem_t go, going;
 
-/* One at a time, in the order in which they were given. */
+/* Checks that tasks run one at a time, in the order of submission. */
 static void numbered(void *ctx)
 {
     const uint32_t number = (uint32_t)(uintptr_t)ctx;
@@ -49,7 +49,7 @@ static void note_thread(void *ctx)
     sem_post(&going);
 }
 
-/* Stuck until `go`. */
+/* Blocks until `go` is set. */
 static void stuck(void *ctx)
 {
     sem_post(&going);
@@ -81,7 +81,7 @@ static struct cox__worker *worker_new(bool inline_tasks)
     return worker;
 }
 
-/* ---- what is promised ---- */
+/* ---- tests ---- */
 
 static void runs_a_task_on_a_thread_of_its_own_that_takes_no_signals(void)
 {
@@ -117,7 +117,7 @@ static void runs_tasks_in_order_and_waits_for_them_at_the_end(void)
     CHECK(atomic_load(&next_number) == TASKS);
 }
 
-/* The tasks that free the stuck ones come after them. Each stuck one costs a second. */
+/* The tasks that release the stuck ones are queued behind them. Each stuck one costs a second. */
 static void stuck_tasks_hold_up_no_other_and_the_end_waits_for_them(void)
 {
     struct cox__worker *worker = worker_new(false);
@@ -153,7 +153,7 @@ static void abandons_a_task_that_is_stuck_at_the_end_and_lets_it_end(void)
     sem_init(&over, 0, 0);
     CHECK(cox__worker_run(worker, stuck, &over));
     wait_for(&going);
-    CHECK(cox__worker_run(worker, counted, NULL)); /* may or may not begin */
+    CHECK(cox__worker_run(worker, counted, NULL)); /* may or may not start */
     CHECK(!cox__worker_destroy(&worker, 1000000));
     CHECK(!worker);
     sem_post(&go);
@@ -184,8 +184,8 @@ static void destroying_none_or_an_idle_one_is_nothing(void)
     CHECK(!worker);
 }
 
-/* A thread inherits the mask of the one that starts it, and the scheduler thread is bound to a core that nothing
- * else may use. */
+/* A thread inherits the CPU mask of its creator. A worker must not inherit the scheduler thread's, which is one
+ * reserved core. */
 static void note_mask(void *ctx)
 {
     cpu_set_t *mask = ctx;

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Runs a test of a build with AddressSanitizer.   sh asan.sh COMMAND...
 #
-# Scripts keep to themselves what programs print, and a program in which memory of third parties is lost has not failed. So the
-# reports of all processes go to files, a leak is no exit status, and the files are shown at the end: CTest looks in them for
-# what is ours (tests/CMakeLists.txt).
+# Test scripts do not show what programs print, and a program that leaks memory of third parties has not failed. So
+# all processes write their reports to files, and a leak does not change the exit status. The reports are printed at
+# the end. CTest searches them for the project's own leaks (tests/CMakeLists.txt).
 # SPDX-License-Identifier: Apache-2.0
 set -u
 reports=$(mktemp -d) || exit 1

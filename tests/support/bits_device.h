@@ -1,5 +1,5 @@
-/* The first OpenCL device, used by hand: for programs whose calls must all come from one thread. What fails ends the
- * program.
+/* The first OpenCL device, used through plain OpenCL calls, for programs whose calls must all come from one thread.
+ * Any failure ends the program.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_BITS_DEVICE_H
 #define COX_TESTS_BITS_DEVICE_H
@@ -14,15 +14,15 @@ struct bits_device {
     cl_command_queue queue;
 };
 
-/* Exit status 77 if there is none. */
+/* Exits with status 77 if there is no device. */
 void bits_device_open(struct bits_device *device);
 void bits_device_close(struct bits_device *device);
 
-/* A stage's kernel; compiler messages go to standard error. */
+/* Builds the kernel of a stage. Compiler messages go to standard error. */
 cl_kernel bits_device_build(const struct bits_device *device, const struct cox__stage *stage,
                             const struct cox__variant *variant);
 
-/* A global size: work-items of `item` each for `count`, in whole groups of `local`. */
+/* The global size for `count` items if each work-item does `item` of them, in whole groups of `local`. */
 size_t bits_global_size(uint32_t count, uint32_t item, uint32_t local);
 
 #endif

@@ -102,10 +102,10 @@ void bits_frame_close(struct bits_frame *frame)
 
 struct cursor {
     uint32_t plane, row; /* the next one */
-    size_t at, bytes;    /* where the last row lies in the result */
+    size_t at, bytes;    /* position of the last row in the result */
 };
 
-/* The result's rows one after the other, then NULL. */
+/* Returns the next row of the result, NULL after the last one. */
 static uint8_t *next_row(const struct bits_frame *frame, struct cursor *cursor)
 {
     const struct bits_plane *plane = &frame->planes[cursor->plane];

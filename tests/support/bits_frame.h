@@ -1,15 +1,15 @@
-/* The memory of one frame of a session, plane by plane in the order of the bindings, and its result: what the output
- * planes hold, without the padding of their rows.
+/* The memory of one frame, plane by plane in the order of the bindings. The frame's result is the contents of the
+ * output planes without the padding of rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_BITS_FRAME_H
 #define COX_TESTS_BITS_FRAME_H
 
 #include <coxswain/coxswain.h>
 
-/* End the program if `code`, of OpenCL or of the library, is not 0; `what` is for the message. */
+/* End the program unless `code`, an OpenCL or Coxswain status, is 0. `what` is for the message. */
 void bits_need(int code, const char *what);
 
-/* Zeroed memory. Ends the program if there is none. */
+/* Zeroed memory. Ends the program if there is not enough. */
 void *bits_memory(size_t bytes);
 
 struct bits_plane {
@@ -30,8 +30,8 @@ struct bits_frame {
     cox_buffer *buffers[COX_BUFFERS_MAX];
 };
 
-/* Add a plane. If it has no `data`, its memory is a new buffer of the runtime, or the heap's without a runtime, and
- * that of an output is followed by guard bytes. */
+/* Add a plane. If it has no `data`, it gets a new buffer of the runtime, or heap memory without a runtime. A new
+ * output is followed by guard bytes. */
 void bits_frame_add(struct bits_frame *frame, cox_runtime *runtime, struct bits_plane plane);
 
 /* Add the inputs of another frame, which must outlive this one. */
@@ -43,24 +43,24 @@ uint8_t *bits_row(const struct bits_plane *plane, uint32_t row);
 
 size_t bits_frame_bytes(const struct bits_frame *frame);
 
-/* A copy of the result, which the caller frees. */
+/* A copy of the result. The caller frees it. */
 uint8_t *bits_frame_result(const struct bits_frame *frame);
 
 /* Write a result to the frame. */
 void bits_frame_put(struct bits_frame *frame, const uint8_t *result);
 
-/* Whether the frame holds this result; if not, `*at` is the first byte that differs. */
+/* Whether the frame holds this result. If not, `*at` is the first byte that differs. */
 bool bits_frame_equals(const struct bits_frame *frame, const uint8_t *result, size_t *at);
 
-/* Fill the output planes, and what is around their rows, with what must not be there after a run: with the complement
- * of the result that is expected, if it is known. */
+/* Fill the output planes, their padding and guard bytes with values that no run should leave. If the expected
+ * result is known, the planes get its complement. */
 void bits_frame_spoil(struct bits_frame *frame, const uint8_t *result);
 void bits_plane_spoil(const struct bits_plane *plane);
 
-/* Whether the padding and the bytes around the rows are as they were spoiled. */
+/* Whether padding and guard bytes are unchanged since bits_frame_spoil. */
 bool bits_frame_intact(const struct bits_frame *frame);
 
-/* FNV-1a of 64 bits, which cox-tonemap --hash prints too. */
+/* 64-bit FNV-1a, as printed by cox-tonemap --hash. */
 uint64_t bits_hash(const void *data, size_t bytes);
 
 #endif

@@ -17,7 +17,7 @@ static void on_log(void *user, enum cox_log_level level, const char *line)
         fprintf(stderr, "%s\n", line);
 }
 
-/* How many arguments the option is; 0 = it is the program's own, or unknown. */
+/* Returns the number of words of the option, with its value; 0 = an option of the program, or an unknown one. */
 static int read_option(struct bits_suite *suite, struct cox_runtime_params *params, uint32_t *expected,
                        const char *option, const char *value)
 {
@@ -43,7 +43,7 @@ static int read_option(struct bits_suite *suite, struct cox_runtime_params *para
     return 2;
 }
 
-/* `*slow`: one of them has no quick fma. */
+/* Sets `*slow` if a device has no fast fma. */
 static bool look_at_devices(struct bits_suite *suite, bool *slow)
 {
     for (uint32_t d = 0; d < suite->device_count; d++) {
@@ -130,7 +130,7 @@ void bits_session_params(struct cox__session_spec *params, const uint32_t *devic
                          uint32_t split_row_alignment)
 {
     params->no_warmup = true;
-    params->device_timeout_ns = 60000000000; /* a busy machine */
+    params->device_timeout_ns = 60000000000; /* for busy machines */
     if (*device == BITS_ALL_DEVICES) {
         random_splits_begin(split_first, split_row_alignment);
         params->custom_policy = &random_splits_policy;
@@ -219,7 +219,7 @@ bool bits_wait(struct bits_session *session, const struct bits_result *result, u
     return (end->done && end->status == COX_OK) || complain_of(session, result, end->status);
 }
 
-/* The first result is the one that the others must equal. */
+/* Compare the frame's result with the first one, or keep it as the first one. */
 static void take(struct bits_session *session, struct bits_result *result, struct bits_frame *frame)
 {
     const char *what = NULL;
@@ -239,7 +239,7 @@ static void take(struct bits_session *session, struct bits_result *result, struc
                   result->runs, at, result->bytes, what);
 }
 
-/* So many frames, all lanes at a time. */
+/* Run `count` frames, one in each lane at a time. */
 static bool run_frames(struct bits_session *session, struct bits_result *result, uint32_t count)
 {
     bool good = true;
@@ -270,7 +270,7 @@ bool bits_result_run(struct bits_suite *suite, const struct cox__session_spec *p
                                  row_alignment ? *row_alignment : 0, &session);
         if (good && results->warm)
             good = cox_session_warm(session.session, NULL) == COX_OK ||
-                   bits_complain(suite, "%s, %s: it does not get warm", results->what, session.how);
+                   bits_complain(suite, "%s, %s: warm-up failed", results->what, session.how);
         for (uint32_t r = 0; r < count && good; r++)
             good = run_frames(&session, &results[r], all ? results[r].splits : 1);
         if (row_alignment && all)

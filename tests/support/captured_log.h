@@ -1,5 +1,4 @@
-/* A log of the library's, captured for a test to look into: pass `on_log` as a runtime's `log`. One for each test
- * program.
+/* Captures the library's log for a test: pass `on_log` as a runtime's `log`. There is one log per test program.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_CAPTURED_LOG_H
 #define COX_TESTS_CAPTURED_LOG_H

@@ -1,4 +1,4 @@
-/* What a plain test program asserts with: it ends at once, in every build type.
+/* Assertions for plain test programs. A failure ends the program at once, in every build type.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_CHECK_H
 #define COX_TESTS_CHECK_H
@@ -32,8 +32,8 @@ static inline void check_on_limit(int signal)
     _exit(1);
 }
 
-/* The program ends with an error if it takes more than ten minutes from here on. `what` says what it does. On the
- * busiest machine it takes a tenth of that. */
+/* End the program with an error ten minutes from now. `what` describes its work, for the message. On the busiest
+ * machine the programs need a tenth of that. */
 static inline void check_limit(const char *what)
 {
     sigset_t alarms;

@@ -1,11 +1,12 @@
 #!/bin/sh
-# What the tests of examples/programs/cluster share. They source it instead of the harness. It makes two files:
-# $film has 300 frames, with scenes' changes and sound. $one is the output of one run over it.
+# Shared by the tests of examples/programs/cluster, which source this instead of the harness. It makes two files:
+# - $film has 300 frames, several scenes, and sound
+# - $one is the output of one run over it
 #
-#   frames_of FILE          a hash of its frames
-#   whole FILE              it has the frames of one run, and the sound
-#   mapped PLACE            how many pieces in that folder are newer than $work/before, which `remember` touches
-#   free_ports N            N free ports, as the kernel gives them
+#   frames_of FILE          a hash of the file's frames
+#   whole FILE              check that the file has the same frames as $one, and sound
+#   mapped FOLDER           the number of pieces in that folder that are newer than the last `remember`
+#   free_ports N            N free ports, chosen by the kernel
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
 need ffmpeg
@@ -27,7 +28,7 @@ whole() {
 }
 remember() {
     touch "$work/before"
-    sleep 0.1 # more than a step of the clock of files
+    sleep 0.1 # longer than the resolution of file times
 }
 mapped() { find "$1" -name 'piece-*' -newer "$work/before" | wc -l; }
 free_ports() {

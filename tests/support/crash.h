@@ -1,7 +1,7 @@
-/* Where a program crashed: the signal that ends it first writes the stack to standard error, one line for each frame,
- * "crash: OBJECT(...)", innermost first. setups.sh reads them.
+/* Reports where a program crashed. On a fatal signal it writes the stack to standard error, one line for each
+ * frame, "crash: OBJECT(...)", innermost first. setups.sh reads these lines.
  *
- * A program in which a driver or a simulator may crash calls crash_tell once, before any other thread runs.
+ * Call crash_tell once, before any other thread runs, if a driver or simulator may crash in the program.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_CRASH_H
 #define COX_TESTS_CRASH_H
@@ -23,12 +23,12 @@ static inline void crash_on_signal(int signal)
             break;
         backtrace_symbols_fd(&frames[i], 1, STDERR_FILENO);
     }
-    raise(signal); /* as if there were no handler */
+    raise(signal); /* the handler is no longer installed, so the signal ends the program */
 }
 
 static inline void crash_tell(void)
 {
-#ifndef __SANITIZE_ADDRESS__ /* which tells more */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer prints more */
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
     struct sigaction action = {.sa_handler = crash_on_signal, .sa_flags = SA_RESETHAND | SA_NODEFER};
     void *frame;

@@ -1,15 +1,15 @@
 #!/bin/sh
 # Run CTest, then say which tests were skipped and why, and how many passed.   sh ctest.sh BUILD_DIR CTEST_OPTION...
 #
-# The closing line is `N passed, N failed, N skipped`. With COX_TOTALS, the name of a file, the three numbers are also appended to it.
-# The exit status is CTest's.
+# The last line is `N passed, N failed, N skipped`. If COX_TOTALS names a file, the three numbers are also appended
+# to it. The exit status is CTest's.
 # SPDX-License-Identifier: Apache-2.0
 set -u
 build=$1
 shift
 log=$build/Testing/output
 
-# One test more than there are cores, because many tests wait; and at most one for each 2 GiB of memory.
+# One test more than cores, because many tests wait. But at most one per 2 GiB of memory.
 jobs=$(($(nproc) + 1))
 fit=$(awk '/^MemAvailable:/ { print int($2 / 2097152) }' /proc/meminfo 2>/dev/null)
 [ "${fit:-0}" -lt 2 ] || [ "$fit" -ge "$jobs" ] || jobs=$fit

@@ -1,4 +1,4 @@
-/* The scripted devices' backend: its operations and its life.
+/* The backend of the scripted devices: its operations, its creation and its end.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "fake_inside.h"
@@ -130,7 +130,7 @@ static void op_mem_destroy(struct cox__backend *backend, struct cox__mem *mem)
         free_mem(mem);
 }
 
-/* The fake's own record of what is alive forgets it; the memory stays where a job that hangs may reach it. */
+/* The memory no longer counts as alive, but it stays allocated, since a job that hangs may still access it. */
 static void op_mem_abandon(struct cox__backend *backend, struct cox__mem *mem)
 {
     struct fake *fake = fake_of(backend);
@@ -172,7 +172,8 @@ static fake_kernel_fn *find_kernel(const struct fake *fake, const char *name)
     return NULL;
 }
 
-/* A driver call that may keep the thread. False: the engine lock was revoked meanwhile, and the thread must leave. */
+/* A driver call that a fault may block. Returns false if the engine lock was revoked meanwhile; the thread must
+ * then leave. */
 static bool driver_call(struct fake *fake, struct cox__instance *instance, enum fake_fault_kind kind,
                         struct cox__driver_call *call)
 {
@@ -180,7 +181,7 @@ static bool driver_call(struct fake *fake, struct cox__instance *instance, enum 
     const struct fake_fault *fault = fake__strike(fake, kind, instance->device);
     const uint64_t delay_ns = fault ? fault->delay_ns : 0;
     if (instance->isolated)
-        fake__violate(fake, "a isolated instance of device %u was asked for something", instance->device);
+        fake__violate(fake, "an isolated instance of device %u was called", instance->device);
     pthread_mutex_unlock(&fake->lock);
     if (!fault)
         return true;
@@ -216,7 +217,7 @@ static void free_instance(struct cox__instance *instance)
     free(instance);
 }
 
-/* Free the instances that are gone and whose bands are over by now. */
+/* Free the destroyed instances whose bands have ended. */
 static void reap(struct fake *fake)
 {
     for (uint32_t u = 0; u < fake->instance_count;) {
@@ -227,13 +228,13 @@ static void reap(struct fake *fake)
         }
         fake->instances[u] = fake->instances[--fake->instance_count];
         for (uint32_t i = 0; i < instance->slot_count; i++)
-            fake__drop_events(fake, &instance->slots[i]); /* posts that come late */
+            fake__drop_events(fake, &instance->slots[i]); /* late posts */
         fake__tell_ended(instance);
         free_instance(instance);
     }
 }
 
-/* What instance_create comes to, but for the build. Called with the lock held. */
+/* The result of instance_create, apart from the build. Called with the lock held. */
 static cox_status may_create(struct fake *fake, uint32_t index, bool fresh)
 {
     const struct device *device = &fake->devices[index];
@@ -351,7 +352,7 @@ static void op_instance_abandon(struct cox__backend *backend, struct cox__instan
     pthread_mutex_unlock(&fake->lock);
 }
 
-/* A driver gives back at once what an abandoned instance held, but its device does not stop for that. */
+/* Like a driver, this releases an abandoned instance's resources at once. Bands on its device continue. */
 static void op_instance_destroy(struct cox__backend *backend, struct cox__instance *instance, cox__ended_fn *ended,
                                 void *ctx)
 {
@@ -421,7 +422,7 @@ static cox_status op_job_submit(struct cox__backend *backend, struct cox__job *j
     struct cox__instance *instance = job->instance;
     const struct work work = work_of(job, &instance->pipeline);
     struct cox__driver_call call;
-    if (!driver_call(fake, instance, FAKE_SUBMIT_STUCK, &call)) { /* the band has failed, as polls will say */
+    if (!driver_call(fake, instance, FAKE_SUBMIT_STUCK, &call)) { /* the band has failed, as polls report later */
         pthread_mutex_lock(&fake->lock);
         struct slot *slot = &instance->slots[job->slot];
         slot->job = job;
@@ -447,7 +448,7 @@ static cox_status op_job_submit(struct cox__backend *backend, struct cox__job *j
     if (fault)
         fake__take_time(fake, fault->delay_ns);
 
-    fake__drop_events(fake, slot); /* a post that never came in time */
+    fake__drop_events(fake, slot); /* a post of an earlier band that never came */
     struct slot fresh = {
         .instance = instance, .job = job, .work = work, .number = fake->submits++, .submit_ns = fake_now(fake)};
     memcpy(fresh.partial, slot->partial, sizeof fresh.partial);
@@ -518,7 +519,7 @@ static enum cox__job_state op_job_poll(struct cox__backend *backend, struct cox_
     if (slot->state == SLOT_ENDED) {
         state = slot->failed ? COX__JOB_FAILED : COX__JOB_DONE;
         if (atomic_load(&job->end_ns) == 0)
-            atomic_store(&job->end_ns, fake_now(fake)); /* not posted: the poll is the observation */
+            atomic_store(&job->end_ns, fake_now(fake)); /* no post came: the poll observed the end */
         slot->state = SLOT_FREE;
     }
     job->failing = state == COX__JOB_RUNNING && slot->failing;
@@ -532,7 +533,7 @@ static const void *op_job_partial(struct cox__backend *backend, struct cox__job 
     pthread_mutex_lock(&fake->lock);
     const struct slot *slot = &job->instance->slots[job->slot];
     if (slot->job != job || slot->state != SLOT_FREE || slot->failed || job->instance->abandoned)
-        fake__violate(fake, "partial of binding %u asked for before its band was done, or after its slot was reused",
+        fake__violate(fake, "partial of binding %u requested before its band was done, or after its slot was reused",
                       binding);
     const void *partial = slot->partial[binding];
     pthread_mutex_unlock(&fake->lock);
@@ -544,7 +545,7 @@ static uint64_t op_now_ns(struct cox__backend *backend)
     return fake_now(fake_of(backend));
 }
 
-/* ---- life ---- */
+/* ---- creation and end ---- */
 
 static void op_destroy(struct cox__backend *backend)
 {
@@ -595,7 +596,7 @@ struct fake *fake_new(const struct fake_params *params)
     fake->real_time = params->real_time;
     fake->held = params->held;
     fake->base.ops = params->real_time || params->driven ? &other_ops : &virtual_ops;
-    atomic_init(&fake->clock_ns, 1000000000u); /* not 0, which means "unknown" in reports */
+    atomic_init(&fake->clock_ns, 1000000000u); /* 0 means "unknown" in reports */
     fake->kernel_count = params->kernel_count;
     memcpy(fake->kernels, params->kernels, sizeof fake->kernels);
     fake->device_count = params->device_count;

@@ -1,14 +1,20 @@
-/* A scripted set of devices for the session engine: cost models on a virtual clock (or on the real one, for race
- * tests), kernels that are C functions working on real memory, faults on cue, and a record of what the engine did.
+/* Scripted devices for tests of the session engine. They have:
+ * - a cost model, on a virtual clock or, for race tests, on the real one
+ * - kernels that are C functions and work on real memory
+ * - faults on request, and a record of what the engine did
  *
- * It is stricter than any driver: nothing starts before a flush, a failed band leaves garbage in its output, a band
- * that hangs reads and writes only when it ends at last, and leaves garbage if its instance was abandoned meanwhile,
- * and every step outside the backend's contract is noted as a violation. Two bands under way never work on the same
- * rows if one writes them, unless the instance of one was abandoned or both run one after the other in one context.
- * A frame's passes run one after the other, and no band of them reads what an earlier pass should have written and has
- * not.
+ * The fake is stricter than any driver:
+ * - Nothing starts before a flush.
+ * - A failed band leaves garbage in its output.
+ * - A band that hangs reads and writes only when it ends, and leaves garbage if its instance was abandoned
+ *   meanwhile.
+ * - Every step outside the backend's contract is recorded as a violation.
+ * - Two bands in progress must not use the same rows if one writes them. Exceptions: the instance of one was
+ *   abandoned, or
+ *   both run in one context, one after the other.
+ * - Passes of a frame run one after the other. A band must not read rows that an earlier pass has yet to write.
  *
- * Thread-safety: everything here is safe from any thread, except fake_free, which must be the last call.
+ * Thread-safety: any thread, except fake_free, which must be the last call.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FAKE_BACKEND_H
 #define COX_TESTS_FAKE_BACKEND_H
@@ -17,7 +23,7 @@
 #include "engine/backend.h"
 #include <stdlib.h>
 
-/* Memory that was asked for; without it the program ends. */
+/* Returns `memory`; ends the program if it is NULL. */
 static inline void *must(void *memory)
 {
     if (!memory)
@@ -27,7 +33,7 @@ static inline void *must(void *memory)
 
 enum { FAKE_DEVICES_MAX = 8, FAKE_KERNELS_MAX = 16 };
 
-/* What a fake kernel sees of its band, with the meaning of the kernel arguments of session.h. */
+/* The part of a band that a fake kernel gets. It has the meaning of the kernel arguments in session.h. */
 struct fake_args {
     const struct cox__pass *pass;
     const struct cox__stage *stage;
@@ -35,21 +41,21 @@ struct fake_args {
     uint32_t first_row;
     uint32_t rows;
     uint32_t frame_rows;
-    unsigned char *data[COX_BUFFERS_MAX]; /* first row in memory; REDUCE: the zeroed partial; WHOLE: its beginning */
-    uint32_t origin[COX_BUFFERS_MAX];     /* buffer row at which data begins */
+    unsigned char *data[COX_BUFFERS_MAX]; /* first row; REDUCE: the zeroed partial result; WHOLE: the beginning */
+    uint32_t origin[COX_BUFFERS_MAX];     /* buffer row at which `data` begins */
     const void *params;
 };
 
 typedef void fake_kernel_fn(const struct fake_args *args);
 
-/* A stage's kernel is found by its name; an unknown name does not build. */
+/* Kernels are found by name. A stage with an unknown name fails to build. */
 struct fake_kernel {
     const char *name;
     fake_kernel_fn *fn;
 };
 
-/* A device takes fixed_ns + ns_per_row * rows per band. Zero means: named "fake N", driver "1", CPU, mapped, alignment
- * 4, no bound. */
+/* A device takes fixed_ns + ns_per_row * rows per band. Fields that are zero mean: name "fake N", driver "1", CPU,
+ * mapped, alignment 4, no maximum of rows. */
 struct fake_device {
     const char *name;
     const char *driver;
@@ -61,13 +67,13 @@ struct fake_device {
     uint32_t compute_units;
     double fixed_ns;
     double ns_per_row;
-    double copy_in_ns_per_row; /* staged: on their own timelines, so that they overlap the kernels */
+    double copy_in_ns_per_row; /* staged: copies have their own timelines, so they overlap kernels */
     double copy_out_ns_per_row;
-    double jitter;      /* each cost times 1 + jitter * u, u uniform in -1 .. 1, the same in every run */
-    bool inside_submit; /* runs the band inside job_submit */
+    double jitter;      /* each cost is multiplied by 1 + jitter * u, u uniform in -1 .. 1, the same in every run */
+    bool inside_submit; /* bands run inside job_submit */
     bool no_profile;
-    bool keeps_nothing;     /* staged: no memory for what passes hand on */
-    uint32_t writable_args; /* a bit for each argument that all kernels take as a pointer to what is not const */
+    bool keeps_nothing;     /* staged: no memory for rows that passes hand over */
+    uint32_t writable_args; /* a bit for each argument that all kernels take as a pointer to non-const */
 };
 
 struct fake_params {
@@ -75,15 +81,15 @@ struct fake_params {
     struct fake_device devices[FAKE_DEVICES_MAX];
     uint32_t kernel_count;
     struct fake_kernel kernels[FAKE_KERNELS_MAX];
-    bool real_time; /* one thread per device that sleeps; no virtual clock */
-    bool driven;    /* the virtual clock moves only with fake_pass, and the engine takes it for a real one */
-    bool held;      /* begin with the clock held */
+    bool real_time; /* one sleeping thread per device instead of a virtual clock */
+    bool driven;    /* only fake_pass moves the virtual clock, and the engine treats it as a real clock */
+    bool held;      /* the clock is held at the start */
 };
 
 struct fake;
 
-/* Prepare a fake. Pass it as `user` of fake_make to cox__runtime_create_with; it outlives the runtime. Aborts the test
- * on allocation failure, as everything here does. */
+/* Create a fake. Pass it as `user` of fake_make to cox__runtime_create_with. It must outlive the runtime. All
+ * functions here abort the test if memory runs out. */
 struct fake *fake_new(const struct fake_params *params);
 void fake_free(struct fake **fake);
 cox_status fake_make(void *user, struct cox__post post, struct cox__log *log, struct cox__backend **out);
@@ -91,29 +97,29 @@ cox_status fake_make(void *user, struct cox__post post, struct cox__log *log, st
 enum fake_fault_kind {
     /* job_submit returns `status`. */
     FAKE_SUBMIT_FAILS = 1,
-    /* The band ends with FAILED, its output is garbage. */
+    /* The band ends with FAILED and leaves garbage in its output. */
     FAKE_EVENT_FAILS,
-    /* A command of the band fails when the band should end, but others of it end, with garbage, only `delay_ns` later;
-     * UINT64_MAX = never. Posted both times. */
+    /* A command of the band fails when the band should end. Its other commands end, with garbage, `delay_ns` later;
+     * UINT64_MAX = never. Both moments are posted. */
     FAKE_FAILS_LATE,
-    /* This band and all that its device has under way fail, and what is submitted later to the instances of that time.
-     * Fresh instances can be had again after `delay_ns`; 0 = never. */
+    /* This band and all others in progress on its device fail, and so does later work on the instances that exist
+     * now. Fresh instances can be created after `delay_ns`; 0 = never. */
     FAKE_DEVICE_DIES,
-    /* The band ends `delay_ns` later than it should; UINT64_MAX = never. It reads and writes only then. */
+    /* The band ends `delay_ns` late, and reads and writes only then; UINT64_MAX = never. */
     FAKE_HANGS,
-    /* Looks good, but in the first `factor` rows of each output (0 = one) a bit is wrong, the same one when the rows
-     * are done again. */
+    /* The band succeeds, but one bit is wrong in each of the first `factor` rows of each output (0 = one row). A
+     * repetition of the rows has the same wrong bit. */
     FAKE_CORRUPTS,
-    /* The same in the last byte of each row of its outputs, which kernels may leave alone. */
+    /* Like FAKE_CORRUPTS, but in the last byte of each row, which kernels need not write. */
     FAKE_STRAYS,
-    /* The profile says that the kernels took `delay_ns`; 0 = ages. */
+    /* The profile reports a kernel time of `delay_ns`; 0 = extremely long. */
     FAKE_LIES_PROFILE,
-    /* The band claims to have ended `delay_ns` before it was submitted. */
+    /* The band's end is reported as `delay_ns` before its submission. */
     FAKE_END_EARLY,
     /* job_submit takes `delay_ns`. */
     FAKE_SUBMIT_BLOCKS,
-    /* The band ends in time, but is not posted; is posted twice; is posted when it starts and again when it ends; is
-     * posted `delay_ns` after it ended. */
+    /* The band ends in time, but its post is missing, is sent twice, is sent at the start as well, or is `delay_ns`
+     * late. */
     FAKE_NO_POST,
     FAKE_POST_TWICE,
     FAKE_POST_EARLY,
@@ -124,19 +130,19 @@ enum fake_fault_kind {
     FAKE_INSTANCE_FAILS,
     /* mem_create returns `status`; device is ignored. */
     FAKE_MEM_FAILS,
-    /* instance_create takes `delay_ns`, then returns `status` unless that is COX_OK; instance_destroy of an abandoned
-     * instance takes `delay_ns`. UINT64_MAX = until fake_unblock, in real time only. */
+    /* instance_create takes `delay_ns`, then fails with `status` unless that is COX_OK. instance_destroy of an
+     * abandoned instance takes `delay_ns`. UINT64_MAX = until fake_unblock, in real time only. */
     FAKE_INSTANCE_BLOCKS,
     FAKE_DESTROY_BLOCKS,
-    /* The driver keeps the thread for `delay_ns` of real time, whatever the clock, in job_submit, in instance_flush, or
-     * in job_poll of a band under way; UINT64_MAX = until fake_unblock. */
+    /* job_submit, instance_flush, or job_poll of a band in progress blocks the thread for `delay_ns` of real time,
+     * with any clock. UINT64_MAX = until fake_unblock. */
     FAKE_SUBMIT_STUCK,
     FAKE_FLUSH_STUCK,
     FAKE_POLL_STUCK,
     FAKE_KINDS
 };
 
-/* Strikes `count` times (0 = once, UINT32_MAX = for ever) from the `skip`-th matching call after it was added. */
+/* Strikes `count` times (0 = once, UINT32_MAX = always), from the `skip`-th matching call after it was added. */
 struct fake_fault {
     enum fake_fault_kind kind;
     uint32_t device;
@@ -148,38 +154,38 @@ struct fake_fault {
 };
 void fake_script(struct fake *fake, const struct fake_fault *fault);
 
-/* The same of a fault that is written down in the call. */
+/* Like fake_script, with the fields of the fault as arguments. */
 #define FAKE_FAULT(fake, ...) fake_script(fake, &(const struct fake_fault){__VA_ARGS__})
 
-/* How often faults have struck so far. */
+/* Number of faults that have struck so far. */
 uint32_t fake_struck(struct fake *fake);
 uint32_t fake_struck_by(struct fake *fake, enum fake_fault_kind kind);
 
-/* Stop the virtual clock: bands can be submitted but none ends. Release also wakes the engine. */
+/* Stop the virtual clock: bands can be submitted, but none ends. Release also wakes the engine. */
 void fake_hold(struct fake *fake);
 void fake_release(struct fake *fake);
 
-/* Block (in real time) until so many bands are under way, for at most two minutes. Returns whether they are. */
+/* Wait in real time, at most two minutes, until `bands` bands are in progress. Returns whether they are. */
 bool fake_await_running(struct fake *fake, uint32_t bands);
 
-/* Block likewise until no object is alive: buffers go in the background. */
+/* Wait likewise until no object is alive. Buffers are destroyed in the background. */
 bool fake_await_gone(struct fake *fake);
 
-/* Block likewise until so many calls block that take their time by script, and let all of them go, now and later. */
+/* Wait likewise until `calls` calls block because of a fault. fake_unblock ends these, and no later call blocks. */
 bool fake_await_blocked(struct fake *fake, uint32_t calls);
 uint32_t fake_blocked(struct fake *fake);
 void fake_unblock(struct fake *fake);
 
-/* Whether the runtime has destroyed its backend. It may not while a call blocks; such a fake is never freed. */
+/* Whether the runtime has destroyed its backend. It cannot while a call blocks; then the fake is never freed. */
 bool fake_destroyed(struct fake *fake);
 
 uint64_t fake_now(struct fake *fake);
 
-/* Driven: when the next thing happens by itself, UINT64_MAX = nothing will; and let the clock run up to a time. */
+/* Driven clock. fake_next: time of the next event, UINT64_MAX = none. fake_pass: advance the clock to a time. */
 uint64_t fake_next(struct fake *fake);
 void fake_pass(struct fake *fake, uint64_t until_ns);
 
-/* Whether a band that has not been given up has yet to end and works on the memory. */
+/* Whether a band that was not given up still works on the memory. */
 bool fake_at_work(struct fake *fake, const struct cox__mem *mem);
 
 enum fake_step {
@@ -189,13 +195,13 @@ enum fake_step {
     FAKE_STEP_END,
     FAKE_STEP_POST,
     FAKE_STEP_WAIT,
-    FAKE_STEP_CREATE, /* from here on: of an instance */
+    FAKE_STEP_CREATE, /* this one and those below: of an instance */
     FAKE_STEP_ISOLATE,
     FAKE_STEP_ABANDON,
     FAKE_STEP_DESTROY,
 };
 
-/* One step of the record, in the order in which it happened. Fields of a job are zero where there is none. */
+/* One step of the record. Steps are in the order in which they happened. Fields of a job are zero in other steps. */
 struct fake_record {
     enum fake_step step;
     uint64_t time_ns;
@@ -206,31 +212,32 @@ struct fake_record {
     uint32_t band;
     const void *frame;
     const void *session;
-    const void *out; /* a job's memory: where the first binding that is written begins, or the first one if none is */
+    const void *out; /* a job's memory: the beginning of the first binding that it writes, or of the first one if
+                      * it writes none */
     uint32_t pass;
-    bool fetch;           /* a job that copies out rows that its device keeps */
+    bool fetch;           /* a job that copies resident rows out */
     uint32_t kept;        /* bindings that stay on the device, a bit for each */
-    uint32_t copied_rows; /* of bindings of which the device keeps rows: so many are copied in; a fetch: out */
-    uint32_t back_rows;   /* of what stays, so many rows are copied out all the same */
+    uint32_t copied_rows; /* rows of resident bindings that are copied in; of a fetch: out */
+    uint32_t back_rows;   /* rows of resident bindings that are copied out as well */
     bool failed;          /* END: the band failed; SUBMIT, CREATE: refused */
-    bool fresh;           /* CREATE, ABANDON, DESTROY: an instance with a context of its own */
+    bool fresh;           /* CREATE, ABANDON, DESTROY: an instance with its own context */
 };
 
-/* A copy of the record so far; free() it. */
+/* A copy of the record so far. The caller frees it. */
 struct fake_record *fake_take_record(struct fake *fake, size_t *count);
 void fake_clear_record(struct fake *fake);
 
-/* Steps of a kind in the record, of one device or, with UINT32_MAX, of all. */
+/* Number of steps of a kind, of one device, or of all devices if `device` is UINT32_MAX. */
 uint32_t fake_steps(struct fake *fake, enum fake_step step, uint32_t device);
 
-/* Steps outside the contract so far; the first one in words, "" if there is none (valid until fake_free). */
+/* Number of steps outside the contract so far, and a text for the first one, "" if none (valid until fake_free). */
 uint32_t fake_violations(struct fake *fake);
 const char *fake_violation(struct fake *fake);
 
-/* Objects alive: host allocations and instances. */
+/* Number of live objects: host allocations and instances. */
 uint32_t fake_alive(struct fake *fake);
 
-/* Memory leaked by mem_abandon, so far. */
+/* Number of allocations leaked by mem_abandon so far. */
 uint32_t fake_abandoned(struct fake *fake);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a band of a scripted device does to memory, and what is noted when it must not.
+/* The effect of a scripted device's band on memory, and the checks that record violations of memory rules.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "fake_inside.h"
@@ -33,7 +33,7 @@ static bool keeps(const struct work *work, uint32_t binding)
     return work->resident >> binding & 1;
 }
 
-/* The device's memory of a binding, of the whole frame. */
+/* The device's memory for a binding of the whole frame. */
 static unsigned char *kept_data(const struct cox__instance *instance, const struct work *work, uint32_t binding)
 {
     return instance->sets[work->set * COX_BUFFERS_MAX + binding];
@@ -48,7 +48,7 @@ static void copy_range(const struct cox__instance *instance, const struct work *
     memcpy(in ? there : here, in ? here : there, range->count * pitch);
 }
 
-/* The n-th part of the binding's host memory that the work writes. False: there is none. */
+/* Get the n-th range of the binding's host memory that the work writes. Returns false if there are fewer. */
 static bool writes_host(const struct cox__instance *instance, const struct work *work, uint32_t binding, uint32_t n,
                         size_t *offset, size_t *bytes)
 {
@@ -71,7 +71,7 @@ static bool writes_host(const struct cox__instance *instance, const struct work 
     return false;
 }
 
-/* Whether the work reads that part of the binding's host memory. */
+/* Whether the work reads any of bytes `first` to `end` of the binding's host memory. */
 static bool reads_host(const struct cox__instance *instance, const struct work *work, uint32_t binding, size_t first,
                        size_t end)
 {
@@ -121,7 +121,7 @@ static void run_kernels(struct slot *slot)
             continue;
         }
         args.data[i] = (keeps(work, i) ? kept_data(instance, work, i) : work->mems[i]->data) + offset;
-        if (staged) { /* memory of its own, exactly as long as the band, so that sanitizers see an overrun */
+        if (staged) { /* a separate copy, exactly as long as the band, so that sanitizers detect an overrun */
             unsigned char *copy = must(malloc(bytes));
             if (binding->access == COX__WRITE && !work->preserve)
                 memset(copy, 0xa5, bytes);
@@ -155,8 +155,8 @@ static void run_kernels(struct slot *slot)
         copy_range(instance, work, &work->back[b], false);
 }
 
-/* Flip a bit in so many of the band's rows of each output: in their first byte, which every kernel writes, or the last
- * one. The same rows come out wrong in the same way again, but not on another device. */
+/* Flip a bit in the first `factor` rows of each output: in the first byte, which every kernel writes, or in the
+ * last one. Repeated rows get the same wrong bit on this device, but not on another one. */
 static void corrupt(struct slot *slot)
 {
     const struct cox__pass *pass = pass_of(slot->instance, &slot->work);
@@ -204,7 +204,7 @@ static void leave_garbage(struct slot *slot)
     }
 }
 
-/* What the band leaves in memory. In real time without the lock. */
+/* Write the band's results. In real time it runs without the lock. */
 void fake__execute(struct slot *slot, bool failed)
 {
     if (failed) {
@@ -216,9 +216,9 @@ void fake__execute(struct slot *slot, bool failed)
         corrupt(slot);
 }
 
-/* ---- what no driver would forgive ---- */
+/* ---- what no driver would accept ---- */
 
-/* Whether `writer` writes in host memory what `other` writes or reads there: the same memory, a binding of each. */
+/* Whether `writer` writes host memory that `other` reads or writes, by one binding of each. */
 static bool collides(const struct cox__instance *writers, const struct work *writer, uint32_t of_writer,
                      const struct cox__instance *others, const struct work *other, uint32_t of_other)
 {
@@ -232,8 +232,8 @@ static bool collides(const struct cox__instance *writers, const struct work *wri
     return any;
 }
 
-/* Rows that a band writes or reads while one of another queue that has not ended writes them. What an abandoned
- * instance does cannot be waited for. */
+/* Record a band that uses rows which a band in progress on another queue writes, or the reverse. Abandoned
+ * instances are excluded, since nobody can wait for them. */
 static void check_overlap(struct fake *fake, const struct cox__instance *instance, const struct work *work)
 {
     for (uint32_t u = 0; u < fake->instance_count; u++) {
@@ -258,7 +258,7 @@ static void check_overlap(struct fake *fake, const struct cox__instance *instanc
     }
 }
 
-/* A frame's passes run one after the other, and hand over every row. */
+/* Record a band that starts before the previous pass has ended, or that reads rows not yet written. */
 static void check_passes(struct fake *fake, const struct cox__instance *instance, const struct work *work)
 {
     const struct fake_handover_band band = handover_of(work);
@@ -282,7 +282,7 @@ static void check_passes(struct fake *fake, const struct cox__instance *instance
                       work->first_row, work->rows, work->pass, missing);
 }
 
-/* A job that copies out what the device keeps. */
+/* Check a job that copies resident rows out. */
 static bool check_fetch(struct fake *fake, const struct cox__instance *instance, const struct work *work)
 {
     const struct cox__job_range *range = &work->ranges[0];
@@ -297,7 +297,7 @@ static bool check_fetch(struct fake *fake, const struct cox__instance *instance,
     return possible;
 }
 
-/* Whether the band can be run at all. */
+/* Whether the band can run at all. Records a violation if not. */
 bool fake__check_job(struct fake *fake, const struct cox__instance *instance, const struct work *work)
 {
     const struct cox__pass *pass = pass_of(instance, work);

@@ -35,7 +35,7 @@ static struct fake_handover *find(struct fake_handover *all, const void *frame)
     return all;
 }
 
-/* Buffer rows that the band touches. */
+/* Buffer rows that the band uses. */
 static void rows_of(const struct cox__pipeline *pipeline, const struct fake_handover_band *band, uint32_t binding,
                     size_t all, size_t *first, size_t *count)
 {
@@ -55,7 +55,7 @@ static bool is_written_before(const struct cox__pipeline *pipeline, uint32_t pas
     return any;
 }
 
-/* Rows that are changed in place are there before and after. */
+/* Record whether the rows that the band writes are there. Rows changed in place always are. */
 static void mark(struct fake_handover *of, const struct cox__pipeline *pipeline, const struct fake_handover_band *band,
                  bool there)
 {
@@ -64,7 +64,7 @@ static void mark(struct fake_handover *of, const struct cox__pipeline *pipeline,
         if (!is_written(&pass->bindings[i]) || is_written_before(pipeline, band->pass, i))
             continue;
         const size_t rows = cox__buffer_rows(pass->rows, pass->bindings[i].row_divisor);
-        if (of->rows[i] != rows) { /* not seen yet, or what another session had at this address */
+        if (of->rows[i] != rows) { /* not seen yet, or left by another session at this address */
             free(of->there[i]);
             of->rows[i] = rows;
             of->there[i] = calloc(of->rows[i], sizeof *of->there[i]);
@@ -78,7 +78,7 @@ static void mark(struct fake_handover *of, const struct cox__pipeline *pipeline,
     }
 }
 
-/* Whether the band finds all that it reads of a binding that an earlier pass writes. */
+/* Whether all rows are there that the band reads of a binding that an earlier pass writes. */
 static bool finds(const struct fake_handover *of, const struct cox__pipeline *pipeline,
                   const struct fake_handover_band *band, uint32_t binding)
 {
@@ -108,7 +108,7 @@ uint32_t fake_handover_begin(struct fake_handover **all, const struct cox__pipel
         *all = of;
     }
     if (of->session != band->session || of->index != band->index ||
-        band->pass < of->pass) /* another frame, or it begins anew */
+        band->pass < of->pass) /* another frame, or the same one again */
         clear(of);
     of->session = band->session;
     of->index = band->index;

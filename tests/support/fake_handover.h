@@ -1,5 +1,5 @@
-/* What a frame's passes hand over to each other, by rows: for the scripted devices, which note what a pass reads before
- * it is there. Not thread-safe.
+/* Tracks which rows a frame's passes have written, so that the scripted devices can record a pass that reads rows
+ * too early. Not thread-safe.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FAKE_HANDOVER_H
 #define COX_TESTS_FAKE_HANDOVER_H
@@ -9,9 +9,9 @@
 /* The rows of one frame that bands have written so far. */
 struct fake_handover;
 
-/* A band of a frame of the application's. */
+/* A band of an application's frame. */
 struct fake_handover_band {
-    const void *frame; /* its slot, in which one frame follows the other */
+    const void *frame; /* the frame's slot, which later frames reuse */
     const void *session;
     uint64_t index; /* the frame's number */
     uint32_t pass;
@@ -19,12 +19,12 @@ struct fake_handover_band {
     uint32_t rows;
 };
 
-/* A band is submitted: what it writes is not there until it ends. Returns the first binding of which it reads rows that
- * an earlier pass writes and that are not there; COX_BUFFERS_MAX = none. */
+/* Call this when a band is submitted: the rows that it writes count as missing until it ends. Returns the first
+ * binding of which the band reads missing rows of an earlier pass; COX_BUFFERS_MAX = none. */
 uint32_t fake_handover_begin(struct fake_handover **all, const struct cox__pipeline *pipeline,
                              const struct fake_handover_band *band);
 
-/* It has ended well. */
+/* Call this when the band has succeeded. */
 void fake_handover_end(struct fake_handover *all, const struct cox__pipeline *pipeline,
                        const struct fake_handover_band *band);
 

@@ -1,8 +1,12 @@
-/* What the parts of the scripted devices share: fake_backend.c has the backend's operations, fake_band.c what a band
- * does to memory and must not, fake_time.c the clocks, fake_script.c faults, the record, and what tests ask.
+/* Shared by the files of the scripted devices:
  *
- * One mutex guards everything but what a comment says. The state of a band changes and its post is made under one hold
- * of it, so that poll cannot report the end of a band whose post is still to come, unless the script asks for that.
+ *   fake_backend.c  the backend's operations
+ *   fake_band.c     what a band does to memory, and checks of that
+ *   fake_time.c     the clocks
+ *   fake_script.c   faults, the record, and functions for tests
+ *
+ * One mutex guards everything, except where a comment says otherwise. A band's state changes and its post is made
+ * while the mutex is held. So poll cannot report an end whose post is still to come, unless a fault asks for that.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FAKE_INSIDE_H
 #define COX_TESTS_FAKE_INSIDE_H
@@ -17,7 +21,7 @@ enum { EVENTS_MAX = 4096, INSTANCES_MAX = 1024, FAULTS_MAX = 64, SLOTS_MAX = 256
 
 enum slot_state { SLOT_FREE = 0, SLOT_QUEUED, SLOT_RUNNING, SLOT_ENDED };
 
-/* What the job said when it was submitted. */
+/* A copy of the job, made when it was submitted. */
 struct work {
     uint32_t slot;
     uint32_t band;
@@ -30,35 +34,35 @@ struct work {
     uint32_t range_count, back_count;
     struct cox__job_range ranges[COX__JOB_RANGES_MAX], back[COX__JOB_BACK_MAX];
     const void *frame;
-    bool of_frame;  /* it does the rows of a frame of the application's in that frame's memory, */
-    uint64_t index; /* of this number */
+    bool of_frame;  /* an application's frame in its own memory, not a check */
+    uint64_t index; /* the frame's number, if `of_frame` */
     const void *session;
-    const void *out; /* where the first binding that is written begins; of a job that writes none, the first one */
+    const void *out; /* the beginning of the first binding that is written, or of the first one if none is */
     struct cox__mem *mems[COX_BUFFERS_MAX];
     unsigned char params[COX_CONSTANTS_BYTES_MAX];
 };
 
 struct slot {
     struct cox__instance *instance;
-    struct cox__job *job; /* not touched any more once the instance is abandoned */
+    struct cox__job *job; /* not used after the instance was abandoned */
     struct work work;
     enum slot_state state;
-    struct fake_fault fate[FAKE_KINDS]; /* by kind, which is 0 where none has struck */
+    struct fake_fault fate[FAKE_KINDS]; /* by kind; its `kind` is 0 unless that fault has struck */
     bool failed;
     bool fails;
-    bool failing; /* a command of it has failed, the others have not ended */
-    bool hung;    /* for ever */
+    bool failing; /* one command has failed, others have not ended */
+    bool hung;    /* never ends */
     uint64_t kernel_ns;
     uint64_t in_ns;
     uint64_t out_ns;
     uint64_t submit_ns;
     uint32_t number;   /* order of submission, for queues */
-    struct slot *next; /* real time: behind it in the device's queue */
-    uint64_t due_ns;   /* real time: when it ends; 0 = it has not begun */
+    struct slot *next; /* real time: the next one in the device's queue */
+    uint64_t due_ns;   /* real time: when it ends; 0 = not started */
     void *partial[COX_BUFFERS_MAX];
 };
 
-/* A driver's context: its bands run one after the other. */
+/* A driver's context. Its bands run one after the other. */
 struct context {
     uint64_t in_free;
     uint64_t kernel_free;
@@ -70,11 +74,11 @@ struct cox__instance {
     uint32_t device;
     struct context *context;
     struct context own;
-    bool dead;      /* was there when the device died */
-    bool abandoned; /* its bands are not posted any more */
-    bool isolated;  /* a thread is stuck in a driver call of it */
-    bool unsettled; /* a thread was stuck in one, and it has not been flushed since */
-    bool gone;      /* destroyed, but a band of it is still to happen */
+    bool dead;      /* existed when the device died */
+    bool abandoned; /* no posts for its bands any more */
+    bool isolated;  /* a thread is stuck in one of its driver calls */
+    bool unsettled; /* a thread was stuck in one, and no flush has followed */
+    bool gone;      /* destroyed, but a band has not ended */
     struct cox__pipeline pipeline;
     fake_kernel_fn *kernels[COX_PASSES_MAX][COX_FUSED_MAX];
     uint32_t max_rows[COX_PASSES_MAX];
@@ -82,7 +86,7 @@ struct cox__instance {
     uint32_t queued;
     uint32_t resident;
     unsigned char **sets; /* [set * COX_BUFFERS_MAX + binding]: memory of whole frames */
-    cox__ended_fn *ended; /* instance_destroy's, once `gone` */
+    cox__ended_fn *ended; /* instance_destroy's callback, to be called once `gone` and all bands have ended */
     void *ended_ctx;
     struct slot slots[];
 };
@@ -93,9 +97,9 @@ struct cox__mem {
     unsigned char *data;
     size_t bytes;
     bool wrapped;
-    bool kept;      /* leaked by mem_abandon */
-    bool destroyed; /* though a device works on it, which is a violation: kept so that the test lives to say so */
-    struct cox__mem *next; /* of the kept ones */
+    bool kept;             /* leaked by mem_abandon */
+    bool destroyed;        /* destroyed while a device used it, a violation; kept so that the test can report it */
+    struct cox__mem *next; /* next of the kept ones */
 };
 
 enum event_kind { EVENT_START, EVENT_END, EVENT_POST };
@@ -112,9 +116,9 @@ struct device {
     struct fake_device script;
     struct context context;
     uint64_t jobs;
-    bool dead;         /* the context that instances share is lost */
-    uint64_t alive_ns; /* from then on fresh contexts can be had again */
-    /* real time */
+    bool dead;         /* the shared context of the device's instances is lost */
+    uint64_t alive_ns; /* earliest time at which fresh contexts can be created */
+    /* for real time */
     pthread_t thread;
     pthread_cond_t wake;
     struct slot *first, *last;
@@ -136,13 +140,13 @@ struct fake {
     bool destroyed;
     bool stopping;
     bool unblocked;
-    uint32_t blocked; /* threads inside a call that blocks */
+    uint32_t blocked; /* threads in blocking calls */
     _Atomic uint64_t clock_ns;
     uint64_t order;
     uint32_t submits;
-    uint32_t running; /* flushed and not ended */
+    uint32_t running; /* bands flushed and not ended */
     uint32_t alive;
-    uint32_t abandoned; /* memory */
+    uint32_t abandoned; /* allocations */
     struct fake_handover *handover;
 
     uint32_t event_count;
@@ -175,7 +179,7 @@ static inline uint64_t max_ns(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Whether the fault has struck the band. */
+/* Whether this fault has struck the band. */
 static inline bool fate(const struct slot *slot, enum fake_fault_kind kind)
 {
     return slot->fate[kind].kind != 0;
@@ -203,18 +207,18 @@ void fake__violate(struct fake *fake, const char *format, ...) __attribute__((fo
 void fake__note(struct fake *fake, enum fake_step step, uint32_t device, const struct slot *slot, bool failed);
 void fake__note_instance(struct fake *fake, enum fake_step step, uint32_t device, bool fresh, bool failed);
 
-/* A fault of this kind that strikes now; NULL = none. */
+/* The fault of this kind that strikes now, or NULL. */
 const struct fake_fault *fake__strike(struct fake *fake, enum fake_fault_kind kind, uint32_t device);
 
-/* What happens to the slot's band, and how long it takes. */
+/* Draw the faults and the duration of the slot's band. */
 void fake__draw_faults(struct fake *fake, struct slot *slot);
 
 /* ---- fake_band.c ---- */
 
-/* What the band leaves in memory. In real time without the lock. */
+/* Write the band's results. In real time it runs without the lock. */
 void fake__execute(struct slot *slot, bool failed);
 
-/* Whether the band can be run at all. */
+/* Whether the band can run at all. Records a violation if not. */
 bool fake__check_job(struct fake *fake, const struct cox__instance *instance, const struct work *work);
 void fake__check_memory(const struct slot *slot);
 void fake__check_flushed(struct fake *fake, const char *what);
@@ -231,7 +235,7 @@ void fake__block(struct fake *fake, uint64_t delay_ns);
 void fake__take_time(struct fake *fake, uint64_t delay_ns);
 bool fake__advance(struct cox__backend *backend, uint64_t deadline_ns);
 
-/* Real time: a device's thread. */
+/* Real time: the thread of a device. */
 void *fake__serve(void *device);
 
 /* ---- fake_backend.c ---- */

@@ -52,7 +52,7 @@ static uint32_t columns_of(const struct fake_args *args)
     return ((const struct rig_params *)args->params)->columns;
 }
 
-/* The n-th binding of a stage: by its arguments, if it says any. */
+/* The n-th binding of a stage: the n-th buffer argument's, or binding n if the stage has no such argument. */
 static uint32_t binding_of(const struct fake_args *args, uint32_t n)
 {
     uint32_t buffers = 0;
@@ -149,7 +149,7 @@ static void near(const struct fake_args *args)
     show(args, binding_of(args, 1));
 }
 
-/* What frame row r adds to row r / 2 of pairs. */
+/* What frame row r adds to row r / 2 of rig_pairs. */
 static unsigned pair_of(const struct fake_args *args, uint32_t r, uint32_t c)
 {
     return row_of(args, 0, r)[c] * 3u + (r + 1 < args->frame_rows ? row_of(args, 0, r + 1)[c] : 0u);
@@ -289,7 +289,7 @@ const char *rig_end(struct rig **rig)
     snprintf(verdict, sizeof verdict, "%s", fake_violation((*rig)->fake));
     if (!*verdict && !fake_destroyed((*rig)->fake) && fake_blocked((*rig)->fake) == 0)
         snprintf(verdict, sizeof verdict, "the backend was not destroyed");
-    if (!fake_destroyed((*rig)->fake)) { /* a call that still blocks may come back to it */
+    if (!fake_destroyed((*rig)->fake)) { /* a call that still blocks may use it later */
         cox__leak(*rig);
         fake_free(&(*rig)->fake);
         *rig = NULL;
@@ -504,7 +504,7 @@ const char *rig_check(const struct rig_frames *frames, uint32_t index)
     return "";
 }
 
-/* ---- splits on cue ---- */
+/* ---- scripted splits ---- */
 
 struct cox_split rig_splits[1024];
 uint32_t rig_split_count;

@@ -7,7 +7,7 @@
 
 enum { MANY = 64 };
 
-static void complain(struct scene *scene, const char *what, uint32_t frame)
+static void note_wrong(struct scene *scene, const char *what, uint32_t frame)
 {
     if (!*scene->wrong)
         snprintf(scene->wrong, sizeof scene->wrong, "frame %u: %.200s", frame, what);
@@ -15,13 +15,13 @@ static void complain(struct scene *scene, const char *what, uint32_t frame)
 
 static void on_done(void *user, uint64_t frame, cox_status status);
 
-/* False: nothing more is submitted. */
+/* Returns false if the frame was refused; then no more are submitted. */
 static bool submit(struct scene *scene, bool nowait)
 {
     struct cox__frame_spec frame = shape_frame(scene->frames, scene->submitted);
     frame.nowait = nowait;
     shape_prepare(scene->frames, scene->submitted);
-    scene->submitted++; /* before, since its callback may be quicker than this returns */
+    scene->submitted++; /* first, since the callback may run before this call returns */
     const cox_status status = cox__session_submit(scene->session, &frame, on_done, scene);
     if (status == COX_OK)
         return true;
@@ -35,13 +35,13 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     struct scene *scene = user;
     const uint32_t number = scene->done;
     if (frame != number)
-        complain(scene, "its callback came in another's place", (uint32_t)frame);
+        note_wrong(scene, "its callback is out of order", (uint32_t)frame);
     if (number == SCENE_FRAMES_MAX)
         abort();
     scene->status[number] = status;
     scene->done_ns[number] = fake_now(scene->fake);
     if (status == COX_OK && *shape_check(scene->frames, number))
-        complain(scene, shape_check(scene->frames, number), number);
+        note_wrong(scene, shape_check(scene->frames, number), number);
     scene->done++;
     if (scene->watch)
         scene->watch(scene, number, status);
@@ -65,14 +65,14 @@ void scene_begin(struct scene *scene, const struct fake_params *devices, enum sh
     params.in_flight = params.in_flight < 2 ? 2 : params.in_flight;
     params.report = rig_report;
     params.report_user = scene->rig;
-    scene->depth = params.in_flight - 1; /* a frame's slot is free only when its callback has returned */
+    scene->depth = params.in_flight - 1; /* a frame's slot is free only after its callback has returned */
     if (shape_session(scene->frames, &params, &scene->session) != COX_OK) {
         fprintf(stderr, "%s", rig_log(scene->rig));
         abort();
     }
 }
 
-/* One frame from here; its callback submits those that are to be under way with the next. */
+/* Submits one frame. Its callback submits the others, so that `depth` frames are in flight. */
 void scene_play(struct scene *scene, uint32_t frames)
 {
     scene->refused = COX_OK;
@@ -89,7 +89,7 @@ const char *scene_end(struct scene *scene)
     static char verdict[1000];
     cox_session_destroy(&scene->session);
     if (scene->done != scene->submitted)
-        complain(scene, "not every frame had its callback", scene->done);
+        note_wrong(scene, "not every callback came", scene->done);
     shape_frames_free(&scene->frames);
     const char *violation = rig_end(&scene->rig);
     snprintf(verdict, sizeof verdict, "%s%s%.600s", scene->wrong, *scene->wrong && *violation ? "; " : "", violation);

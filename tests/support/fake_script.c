@@ -1,4 +1,4 @@
-/* The scripted devices' faults, their record, and what tests ask and wait for.
+/* The scripted devices' faults, their record, and the functions with which tests query and wait.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fake_inside.h"
 #include "base/clock.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-/* For so long tests wait for what must happen. */
+/* Limit of the waiting functions. */
 enum { AWAIT_S = 120 };
 
 void fake__violate(struct fake *fake, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -108,7 +108,7 @@ uint32_t fake_struck_by(struct fake *fake, enum fake_fault_kind kind)
     return count_of(fake, &fake->struck[kind]);
 }
 
-/* Uniform in -1 .. 1, a function of its arguments alone (splitmix64). */
+/* Uniform in -1 .. 1. Depends on the arguments alone (splitmix64). */
 static double noise(uint64_t device, uint64_t job)
 {
     uint64_t x = device * 0x9e3779b97f4a7c15u + job * 0xd1342543de82ef95u + 1;
@@ -118,7 +118,7 @@ static double noise(uint64_t device, uint64_t job)
     return (double)(x >> 11) / (double)(1ull << 52) - 1.0;
 }
 
-/* What happens to the slot's band. */
+/* Draw the faults and the duration of the slot's band. */
 void fake__draw_faults(struct fake *fake, struct slot *slot)
 {
     const uint32_t index = slot->instance->device, rows = slot->work.rows;
@@ -156,7 +156,7 @@ void fake_release(struct fake *fake)
     fake->held = false;
     const struct cox_runtime *runtime = fake->post.ctx;
     pthread_mutex_unlock(&fake->lock);
-    if (runtime) /* its loop may have been told that nothing would ever happen */
+    if (runtime) /* its loop may believe that no event is pending */
         cox__loop_wake(runtime->loop);
 }
 
@@ -168,7 +168,7 @@ bool fake_await_gone(struct fake *fake)
     return fake_alive(fake) == 0;
 }
 
-/* Block until the count, one that `changed` tells of, is as high. */
+/* Wait until the count is at least `wanted`. Changes of the count must signal `changed`. */
 static bool await_count(struct fake *fake, const uint32_t *count, uint32_t wanted)
 {
     struct timespec until;

@@ -18,7 +18,7 @@ const char *shape_name(enum shape shape)
 
 /* ---- bindings ---- */
 
-/* INTO: read and written. HALF: a row for two of the frame. */
+/* INTO: read and written. HALF: one row for two rows of the frame. */
 enum part { NONE, IN, AROUND, INTO, OUT, HALF_IN, HALF_OUT, SCRATCH, TABLE, SUMS, SCRATCH_SUMS };
 
 static const enum part parts_of[SHAPES][SHAPE_BINDINGS_MAX] = {
@@ -95,7 +95,7 @@ static const struct cox__pass_binding
     uses_count[] = {{.binding = 0}, {.binding = 1, .row_access = COX__REDUCE, .access = COX__WRITE}},
     uses_inplace[] = {{.binding = 1, .access = COX__READ_WRITE}};
 
-/* Its parameter depends on what it was before, so that one that is made twice is seen. */
+/* The new value depends on the old one, so that a parameter computed twice is detected. */
 static uint32_t curve_add(uint32_t add, const uint32_t *bins)
 {
     return 3 * add + bins[17] + 2 * bins[200] + 1;
@@ -183,7 +183,7 @@ static bool make_buffer(const struct shape_frames *frames, size_t bytes, cox_buf
     if (!frames->wrapped)
         return cox_buffer_create(rig_runtime(frames->rig), bytes, out) == COX_OK;
     void *data = must(aligned_alloc(64, (bytes + 63) / 64 * 64));
-    cox__leak(data); /* it is never released where a device hangs for good */
+    cox__leak(data); /* never released if a device hangs for good */
     if (cox_buffer_wrap(rig_runtime(frames->rig), data, bytes, free, data, out) == COX_OK)
         return true;
     free(data);
@@ -290,7 +290,7 @@ struct cox__frame_spec shape_frame(const struct shape_frames *frames, uint32_t i
                                     .params = &frames->params[index % frames->count]};
 }
 
-/* ---- what must come out ---- */
+/* ---- expected results ---- */
 
 static unsigned char sum_around(const struct shape_frames *frames, const unsigned char *in, uint32_t row,
                                 uint32_t column)
@@ -301,14 +301,14 @@ static unsigned char sum_around(const struct shape_frames *frames, const unsigne
     return (unsigned char)sum;
 }
 
-/* Whether a kernel writes the byte `at` of a binding that is written. */
+/* Whether a kernel writes the byte `at` of a written binding. */
 static bool is_written(const struct shape_frames *frames, uint32_t binding, size_t at)
 {
     const bool half = frames->shape == SHAPE_CHROMA && binding == 3;
     return at % frames->pitch < (half ? (frames->columns + 1) / 2 : frames->columns);
 }
 
-/* What it writes there. */
+/* The expected value of that byte. */
 static unsigned char wanted(const struct shape_frames *frames, uint32_t index, uint32_t binding, size_t at)
 {
     const uint32_t row = (uint32_t)(at / frames->pitch), column = (uint32_t)(at % frames->pitch);
@@ -337,7 +337,7 @@ static unsigned char wanted(const struct shape_frames *frames, uint32_t index, u
     return 0;
 }
 
-/* ---- the same with passes ---- */
+/* ---- expected results of several passes ---- */
 
 static void near_rows(const struct shape_frames *frames, const unsigned char *in, unsigned char *out)
 {
@@ -366,7 +366,7 @@ static void count_rows(const struct shape_frames *frames, const unsigned char *i
             bins[in[(size_t)r * frames->pitch + c]]++;
 }
 
-/* All that the last pass writes; free() it. */
+/* The expected output of the last pass. The caller frees it. */
 static unsigned char *wanted_of_passes(const struct shape_frames *frames, uint32_t index)
 {
     const unsigned char *in = frames->before[index % frames->count];

@@ -1,4 +1,4 @@
-/* Sessions of every shape that the rig's kernels allow, with their frames and what must come out of them.
+/* Sessions of every shape that the rig's kernels allow, with frames and expected results.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FAKE_SHAPES_H
 #define COX_TESTS_FAKE_SHAPES_H
@@ -6,8 +6,8 @@
 #include "specs.h"
 #include "fake_rig.h"
 
-/* The stages of fake_rig.h: rig_map, rig_halo, rig_table, rig_count, rig_chroma, rig_first and rig_second,
- * rig_inplace. */
+/* Named for their stages in fake_rig.h: rig_map, rig_halo, rig_table, rig_count, rig_chroma, rig_first and
+ * rig_second, rig_inplace. */
 enum shape {
     SHAPE_MAP,
     SHAPE_HALO,
@@ -16,12 +16,12 @@ enum shape {
     SHAPE_CHROMA,
     SHAPE_TWO,
     SHAPE_INPLACE,
-    /* With passes; "," between them: */
-    SHAPE_EXCHANGE,     /* near, near: by HALO */
-    SHAPE_OVERLAP,      /* near near: the first one's rows are each band's own */
-    SHAPE_FLIP,         /* map, flip: by WHOLE */
-    SHAPE_CURVE,        /* count, map: by REDUCE, and a function that makes a parameter of it */
-    SHAPE_ALL,          /* count, near near, flip: the same, overlap, WHOLE */
+    /* Several passes, separated by ",": */
+    SHAPE_EXCHANGE,     /* near, near: exchange by HALO */
+    SHAPE_OVERLAP,      /* near near, fused: bands compute neighbours' rows again */
+    SHAPE_FLIP,         /* map, flip: exchange by WHOLE */
+    SHAPE_CURVE,        /* count, map: by REDUCE, and a function that computes a parameter from it */
+    SHAPE_ALL,          /* count, near near, flip: REDUCE, fused, WHOLE */
     SHAPE_THEN_INPLACE, /* near, inplace */
     SHAPES,
     SHAPES_PLAIN = SHAPE_EXCHANGE
@@ -41,44 +41,45 @@ struct shape_frames {
     uint32_t binding_count;
     struct cox__binding bindings[SHAPE_BINDINGS_MAX];
     cox_buffer *(*buffers)[SHAPE_BINDINGS_MAX];    /* NULL for scratch */
-    uint32_t pass_count;                           /* 0: it has none */
-    uint32_t pass_device_plus_1[SHAPE_PASSES_MAX]; /* the only one that is to do the pass; 0 = all may */
-    const char *pass_policy;                       /* of the last one */
-    bool wrapped;                                  /* the memory is not the library's; freed when it is released */
+    uint32_t pass_count;                           /* 0: no passes */
+    uint32_t pass_device_plus_1[SHAPE_PASSES_MAX]; /* the only device for the pass; 0 = any */
+    const char *pass_policy;                       /* of the last pass */
+    bool wrapped;                                  /* wrapped memory of the application, freed at its release */
     struct rig_params *params;
-    unsigned char **before; /* contents of the first buffer */
+    unsigned char **before; /* original contents of the first buffer */
 };
 
 /* `count` frames of random content. */
 struct shape_frames *shape_frames_new(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
                                       uint32_t count);
-/* The same with rows that are `pitch` bytes apart. */
+/* Like shape_frames_new, with rows that are `pitch` bytes apart. */
 struct shape_frames *shape_frames_padded(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
                                          uint32_t pitch, uint32_t count);
 void shape_frames_free(struct shape_frames **frames);
 
-/* Give frame `index % count` other buffers, with contents of their own. False, and none: there is no memory. */
+/* shape_drop destroys the buffers of frame `index % count`. shape_make creates others with new contents, and
+ * returns false if memory runs out. */
 void shape_drop(struct shape_frames *frames, uint32_t index);
 bool shape_make(struct shape_frames *frames, uint32_t index, uint64_t seed);
 
-/* Fill its inputs anew. */
+/* Fill the frame's inputs with other contents. */
 void shape_refill(struct shape_frames *frames, uint32_t index, uint64_t seed);
 
-/* The same of those that are read only; shape_check then finds the frame wrong. */
+/* Fill only the inputs that are never written. shape_check then finds the frame wrong. */
 void shape_refill_inputs(struct shape_frames *frames, uint32_t index, uint64_t seed);
 
-/* Create a session for such frames. It keeps all fields of `extra` except rows, bindings, stages and params_bytes. */
+/* Create a session for these frames. It keeps all fields of `extra` except rows, bindings, stages and params_bytes. */
 cox_status shape_session(struct shape_frames *frames, const struct cox__session_spec *extra, cox_session **out);
 
-/* Make frame `index % count` ready: what it reads is there, what it writes is not. */
+/* Prepare frame `index % count`: restore its inputs and overwrite its outputs. */
 void shape_prepare(struct shape_frames *frames, uint32_t index);
 struct cox__frame_spec shape_frame(const struct shape_frames *frames, uint32_t index);
 
-/* The first byte of a frame that is wrong, as text; "" if all are right (static storage per thread). What no kernel
- * writes is not looked at. */
+/* The first wrong byte of a frame, as text; "" if all are right (static storage per thread). Bytes that no kernel
+ * writes are not checked. */
 const char *shape_check(const struct shape_frames *frames, uint32_t index);
 
-/* The same of the bytes that no kernel writes and that are to be what shape_prepare left there. */
+/* The same for bytes that no kernel writes: they must be as shape_prepare left them. */
 const char *shape_check_padding(const struct shape_frames *frames, uint32_t index);
 
 #endif

@@ -1,18 +1,21 @@
-/* How time works here.
+/* The clocks of the scripted devices.
  *
- * Virtual clock: job_submit queues a band, instance_flush lays the queued bands out on the three timelines (copy-in,
- * kernel, copy-out) of the instance's context and puts their ends into an event list; advance() takes the earliest
- * event, sets the clock to it, runs the kernel and posts. So a kernel runs when its band *ends*: an input overwritten
- * too early or a buffer freed too early shows in the results. A device that runs inside submit moves the clock in
- * job_submit.
+ * Virtual clock:
+ * - job_submit queues a band.
+ * - instance_flush places the queued bands on the three timelines of the instance's context (copy-in, kernel,
+ *   copy-out),
+ *   and adds their ends to a list of events.
+ * - fake__advance takes the earliest event, sets the clock to its time, runs the kernel and posts.
  *
- * Real clock: instance_flush hands the bands to the device's thread, which sleeps, runs the kernel and posts. The
- * kernel runs without the mutex, so that a host that touches the band's rows meanwhile is a race that ThreadSanitizer
- * sees.
+ * A kernel therefore runs when its band *ends*. If the engine overwrites an input or frees a buffer too early, the
+ * results are wrong. A device that runs bands inside job_submit advances the clock there.
  *
- * Instances share their device's context, fresh ones have their own: a band that hangs holds up its context alone. What
- * an abandoned instance had under way still happens when its time comes, after instance_destroy too, but is not posted;
- * so a band works from copies of what its job says.
+ * Real clock: instance_flush passes the bands to the device's thread, which sleeps, runs the kernel and posts. The
+ * kernel runs without the mutex. If the host uses the band's rows meanwhile, ThreadSanitizer reports a race.
+ *
+ * Instances of a device share its context; fresh instances have their own. A band that hangs delays only its
+ * context. Bands of an abandoned instance still end at their time, even after instance_destroy, but are not posted.
+ * So a band works on copies of its job's fields.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fake_inside.h"
 #include "base/clock.h"
@@ -64,7 +67,7 @@ bool fake__is_at_work(const struct cox__instance *instance)
     return false;
 }
 
-/* Once the instance is gone and its bands are over. */
+/* Called once the instance is destroyed and its bands have ended. */
 void fake__tell_ended(struct cox__instance *instance)
 {
     cox__ended_fn *ended = instance->ended;
@@ -74,7 +77,7 @@ void fake__tell_ended(struct cox__instance *instance)
     ended(instance->ended_ctx);
 }
 
-/* The band's last step once its results are there: state, post. Called with the lock held. */
+/* The last step of a band, after its results are written: change its state and post. Called with the lock held. */
 static void end_band(struct slot *slot, bool failed)
 {
     struct cox__instance *instance = slot->instance;
@@ -111,7 +114,7 @@ void fake__drop_events(struct fake *fake, const struct slot *slot)
     fake->event_count = kept;
 }
 
-/* The device of the band dies with all that it has under way. */
+/* The device of this band dies, with all bands in progress on it. */
 static void kill_device(const struct slot *of)
 {
     struct fake *fake = of->instance->fake;
@@ -135,7 +138,7 @@ static void kill_device(const struct slot *of)
             }
             if (slot->state == SLOT_RUNNING) {
                 fake__drop_events(fake, slot);
-                if (!instance->abandoned) { /* there the end is the end */
+                if (!instance->abandoned) { /* an abandoned instance's bands write nothing */
                     fake__check_memory(slot);
                     fake__execute(slot, true);
                 }
@@ -145,7 +148,7 @@ static void kill_device(const struct slot *of)
     }
 }
 
-/* A command of the band has failed now; returns whether others have not ended, which take that long. */
+/* A command of the band fails now. Returns whether other commands continue, and for how long. */
 static bool begin_failing(struct slot *slot, uint64_t *late_ns)
 {
     *late_ns = max_ns(slot->fate[FAKE_FAILS_LATE].delay_ns, 1);
@@ -208,7 +211,7 @@ static struct event take_event(struct fake *fake, uint32_t index)
     return event;
 }
 
-/* Let virtual time pass inside a call: everything that ends meanwhile ends. */
+/* Let virtual time pass inside a call: bands that end by then end. */
 static void pass_time(struct fake *fake, uint64_t until_ns)
 {
     for (;;) {
@@ -232,7 +235,7 @@ uint64_t fake_next(struct fake *fake)
 void fake_pass(struct fake *fake, uint64_t until_ns)
 {
     pthread_mutex_lock(&fake->lock);
-    if (!fake->blocked) /* else the thread that would have to flush it is stuck */
+    if (!fake->blocked) /* else the thread that must flush it is stuck */
         fake__check_flushed(fake, "waited");
     pass_time(fake, until_ns);
     pthread_mutex_unlock(&fake->lock);
@@ -261,10 +264,10 @@ bool fake__advance(struct cox__backend *backend, uint64_t deadline_ns)
     return moved;
 }
 
-/* ---- calls that take their time ---- */
+/* ---- calls with a duration ---- */
 
-/* Block in real time, for `delay_ns` at most, until fake_unblock; UINT64_MAX = no limit. With the lock held, but not
- * meanwhile. */
+/* Block in real time until fake_unblock, but at most `delay_ns`; UINT64_MAX = no limit. Called with the lock held,
+ * which is released while it waits. */
 void fake__block(struct fake *fake, uint64_t delay_ns)
 {
     const uint64_t until_ns = add_ns(cox__clock_ns(), delay_ns);
@@ -281,8 +284,8 @@ void fake__block(struct fake *fake, uint64_t delay_ns)
     pthread_cond_broadcast(&fake->changed);
 }
 
-/* Let a call take its time: of the virtual clock, or of the real one. Called with the lock held; in real time it is not
- * held meanwhile, and a call that takes for ever ends with fake_unblock. */
+/* Let a call last `delay_ns` of the virtual clock, or of the real one. Called with the lock held. In real time the
+ * lock is released while it waits, and fake_unblock ends the wait. */
 void fake__take_time(struct fake *fake, uint64_t delay_ns)
 {
     if (fake->real_time) {
@@ -346,7 +349,7 @@ void fake__run_inside(struct fake *fake, struct slot *slot)
     struct cox__instance *instance = slot->instance;
     pass_time(fake, add_ns(add_ns(fake_now(fake), slot->kernel_ns), slot->hung ? 0 : slot->fate[FAKE_HANGS].delay_ns));
     if (slot->state != SLOT_QUEUED)
-        return; /* killed meanwhile */
+        return; /* the device died meanwhile */
     instance->queued--;
     slot->state = SLOT_RUNNING;
     fake->running++;
@@ -356,7 +359,7 @@ void fake__run_inside(struct fake *fake, struct slot *slot)
 
 /* ---- real time ---- */
 
-/* The band that ends next: of each context the first one counts. NULL if none will. */
+/* The band that ends next, or NULL. Only the first band of each context is considered. */
 static struct slot *next_due(struct fake *fake, const struct device *device)
 {
     struct slot *best = NULL;
@@ -378,9 +381,9 @@ static struct slot *next_due(struct fake *fake, const struct device *device)
     return best;
 }
 
-/* ThreadSanitizer sees what a device does to memory like any thread's work, which finds a host that does not wait for
- * the device. The instance of a band that takes long may have been abandoned; then the band races with the host for
- * rows that both give the same contents. */
+/* ThreadSanitizer treats a device's memory accesses like those of any thread, so it finds a host that does not wait
+ * for the device. The exception is a band whose instance was abandoned: both the band and the host may write its
+ * rows, with the same contents. Its accesses are hidden. */
 #if defined(__SANITIZE_THREAD__)
 #define SEES_RACES 1
 #elif defined(__has_feature)
@@ -409,8 +412,8 @@ static void execute_unseen(struct slot *slot)
 }
 #endif
 
-/* A band's time has come. Its kernel runs without the lock: no other thread ends it, since only this thread kills the
- * device, and its instance stays until the band has ended. */
+/* The band has reached its time. Its kernel runs without the lock. That is safe: only this thread kills the device
+ * or ends the band, and the instance stays until the band has ended. */
 static void finish_band(struct fake *fake, struct device *device, struct slot *slot)
 {
     uint64_t late_ns;
@@ -424,7 +427,7 @@ static void finish_band(struct fake *fake, struct device *device, struct slot *s
         return;
     }
     fake__check_memory(slot);
-    /* What the band left in its rows may be copied while that happens. */
+    /* If the instance was abandoned, the host may read the band's rows while the kernel runs. */
     const bool abandoned = slot->instance->abandoned;
     pthread_mutex_unlock(&fake->lock);
     if (abandoned)

@@ -1,4 +1,5 @@
-/* A folder of a test's own in /tmp, and commands in it: pass `make_folder` and `remove_folder` as .init and .fini.
+/* A temporary folder in /tmp for a test, and commands in it. Pass `make_folder` and `remove_folder` as .init and
+ * .fini.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_FOLDER_H
 #define COX_TESTS_FOLDER_H
@@ -25,7 +26,7 @@ static inline void remove_folder(void)
     scratch_remove(folder);
 }
 
-/* The path of a file in the folder; it stays until the fourth call from here. */
+/* The path of a file in the folder. It is valid until the fourth call after this one. */
 static inline const char *in_folder(const char *name)
 {
     static char paths[4][128];
@@ -43,7 +44,7 @@ static inline void write_file(const char *path, const void *data, size_t bytes)
     cr_assert_eq(fclose(file), 0);
 }
 
-/* A shell command with the folder as the current one; whether it succeeds. */
+/* Run a shell command in the folder. Returns whether it succeeded. */
 __attribute__((format(printf, 1, 2))) static inline bool shell(const char *format, ...)
 {
     char command[2000];
@@ -57,7 +58,7 @@ __attribute__((format(printf, 1, 2))) static inline bool shell(const char *forma
 
 #define FFMPEG "ffmpeg -nostdin -v error -y "
 
-/* What is made for the test goes too: the folder is removed where a test ends by itself only. */
+/* Removes the folder too, since .fini does not run for a skipped test. */
 #define skip_unless(condition, ...)                        \
     do {                                                   \
         if (!(condition)) {                                \

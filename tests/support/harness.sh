@@ -1,5 +1,5 @@
 #!/bin/sh
-# What every test script has in common. Source it first, with the script's own arguments:
+# The harness of every test script. Source it first, with the script's own arguments:
 #
 #   . "$(dirname "$0")/../support/harness.sh"
 #   need ffmpeg                                  # or the test is skipped
@@ -7,52 +7,54 @@
 #   contains out '^Usage' '--json'
 #   finish                                       # the last line of every script
 #
-# A script gets
+# Variables and files for the script:
 #   $source $bin    the source folder, and the first argument if it is a folder
-#   $COX_TEST_DIR, $COX_TEST_LAYER_DIR   the test programs and the layers, beside $bin unless the environment says where
-#   $work           a folder of its own, removed at the end, with caches, configuration and TMPDIR in it; COX_KEEP=1 keeps it
+#   $COX_TEST_DIR, $COX_TEST_LAYER_DIR   the test programs and the layers; default: in the folders next to $bin
+#   $work           a temporary folder for caches, configuration and TMPDIR; it stays only if COX_KEEP=1
 #   $work/d         the working directory, empty; `clean` empties it again
-#   $work/out, err  what the last command of `expect_status` or `start` printed
-#   $what           what the last command was about; messages of failures begin with it
-# The folder has changed then: more is sourced as  . "$source/tests/support/setups.sh"
-# A script runs with set -u, LC_ALL=C, TZ=UTC, an empty standard input, and signals at their defaults, under nohup too.
+#   $work/out, err  the output of the last `expect_status` or `start`
+#   $what           the subject of the last check; messages of failures begin with it
 #
-# Checks, each counted as passed or failed. WHAT says what did not hold.
+# The working directory has changed, so use $source to source more files: . "$source/tests/support/setups.sh".
+# A script runs with set -u, LC_ALL=C, TZ=UTC, an empty standard input and default signal actions, even under nohup.
+#
+# Checks, each counted as passed or failed. WHAT is for the message.
 #   check WHAT COMMAND...                 the command succeeds; refute: it fails
-#   expect_status STATUS WHAT COMMAND...  it ends with that status, which is in $status; sets $what
-#   run STATUS WHAT ARGS...               the same of `program`, a function that the script defines
+#   expect_status STATUS WHAT COMMAND...  it ends with this status, which is also in $status; sets $what
+#   run STATUS WHAT ARGS...               the same for `program`, a function that the script defines
 #   prints PATTERN WHAT ARGS...           the same with status 0, and a line of standard output matches
-#   denies STATUS PATTERN WHAT ARGS...    the same, and standard error says why
-#   contains FILE PATTERN...              each pattern (grep -E) matches a line of the file, or of out or err; lacks: none does
-#   counts NUMBER FILE PATTERN            it matches so many lines
-#   equal ACTUAL EXPECTED [WHAT]          two strings;  differ: they are not equal
-#   same FILE FILE [WHAT]                 two files
-#   pass, fail TEXT                       for what none of these can say
+#   denies STATUS PATTERN WHAT ARGS...    the same with this status, and a line of standard error matches
+#   contains FILE PATTERN...              each pattern (grep -E) matches a line of the file, or of out or err;
+#                                         lacks: no pattern does
+#   counts NUMBER FILE PATTERN            the pattern matches NUMBER lines
+#   equal ACTUAL EXPECTED [WHAT]          two strings are equal;  differ: they are not
+#   same FILE FILE [WHAT]                 two files are equal
+#   pass, fail TEXT                       for other checks
 #
 # Processes in the background. All are killed at the end of the script.
-#   start COMMAND...                      its process is $pid, its output in out and err; signals have their defaults. Before it is
-#                                         sent a signal, wait for something that it does: one that comes too early is lost
-#   owned PID                             a process that was started otherwise, as a feeder of a pipe, is killed at the end too
-#   wait_until SECONDS WHAT COMMAND...    until the command succeeds; fails if it never does, or if what was started ends before.
-#                                         Be generous: 60 s or more
-#   ends PID SECONDS                      it ends by itself, with the status in $status; else it is killed, and that is a failure
-#   stop PID...                           it is killed and waited for
-#   catches PID SIGNAL                    whether it has a handler for that signal's number
+#   start COMMAND...                      start a process: its number is $pid, its output is in out and err. Before you
+#                                         send a signal, wait for an effect of the process, or the signal may be lost
+#   owned PID                             also kill this process at the end, which was started in another way
+#   wait_until SECONDS WHAT COMMAND...    until the command succeeds. Fails after SECONDS (use 60 or more), or if the
+#                                         started process ends before
+#   ends PID SECONDS                      the process ends in time; its exit status is in $status. Else kill it and fail
+#   stop PID...                           kill the process and wait for it
+#   catches PID SIGNAL                    whether it has a handler for this signal number
 #   gone PID                              whether a process that this script started has ended
 #
-# What the machine lacks.
-#   skip WHY                              the rest is skipped, with status 77 unless something failed before
-#   leave_out WHAT WHY                    one part is skipped
-#   need PROGRAM...                       skip if one is not installed;  need_device: if there is no OpenCL device
-#   at_exit COMMAND                       to be run at the end: a string for eval
+# Skips, for what the machine lacks:
+#   skip WHY                              skip the rest, with status 77 unless something failed before
+#   leave_out WHAT WHY                    skip one part
+#   need PROGRAM...                       skip if a program is not installed;  need_device: if there is no OpenCL device
+#   at_exit COMMAND                       run this at the end: a string for eval
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck disable=SC2034 # what scripts use
+# shellcheck disable=SC2034 # scripts use these variables
 set -u
 
 # --- Signals ---------------------------------------------------------------------------------------------------------
-# A shell cannot undo that a signal was ignored when it began, as SIGHUP under nohup; and what it starts in the background
-# ignores SIGINT. Another program can.
-with_default_signals() { # COMMAND...: takes the place of this shell
+# A shell that starts with a signal ignored, as SIGHUP under nohup, cannot restore its default action. Its
+# background processes also ignore SIGINT. Another program can restore both.
+with_default_signals() { # COMMAND...: replaces this shell
     if env --default-signal=HUP true 2>/dev/null; then
         exec env --default-signal=HUP,INT,QUIT,TERM,PIPE "$@"
     elif command -v perl >/dev/null; then
@@ -64,7 +66,7 @@ for name in ("HUP", "INT", "QUIT", "TERM", "PIPE"):
 os.execvp(sys.argv[1], sys.argv[1:])' "$@"
 }
 if [ "${COX_HARNESS:-}" != $$ ]; then
-    COX_HARNESS=$$ # the same process after exec, another one in a script that this one starts
+    COX_HARNESS=$$ # exec keeps the process number; a script that this one starts has another number
     export COX_HARNESS
     with_default_signals "${BASH:-sh}" "$0" "$@"
 fi
@@ -77,11 +79,12 @@ work=$(mktemp -d) || exit 1
 : "${COX_TEST_DIR:=$bin/../tests}"
 : "${COX_TEST_LAYER_DIR:=$COX_TEST_DIR/layers}"
 export COX_TEST_DIR COX_TEST_LAYER_DIR
-# What drivers compile is found by its content and may be shared. All else belongs to this run alone.
+# Caches of compiled kernels are keyed by content and may be shared. Everything else belongs to this run.
 : "${POCL_CACHE_DIR:=${XDG_CACHE_HOME:-${HOME:-$work}/.cache}/pocl}"
 : "${MESA_SHADER_CACHE_DIR:=${XDG_CACHE_HOME:-${HOME:-$work}/.cache}/mesa}"
 mkdir -p "$POCL_CACHE_DIR" 2>/dev/null || POCL_CACHE_DIR=$work/cache/pocl
-mkdir -p "$MESA_SHADER_CACHE_DIR" 2>/dev/null || MESA_SHADER_CACHE_DIR=$work/cache/mesa # which Mesa does not make itself
+# Mesa does not create its folder.
+mkdir -p "$MESA_SHADER_CACHE_DIR" 2>/dev/null || MESA_SHADER_CACHE_DIR=$work/cache/mesa
 XDG_CACHE_HOME=$work/cache XDG_CONFIG_HOME=$work/config TMPDIR=$work/tmp LC_ALL=C TZ=UTC
 export POCL_CACHE_DIR MESA_SHADER_CACHE_DIR XDG_CACHE_HOME XDG_CONFIG_HOME TMPDIR LC_ALL TZ
 unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE POCL_DEVICES POCL_AFFINITY CDPATH
@@ -258,7 +261,7 @@ equal() { # ACTUAL EXPECTED [WHAT]
     if [ "$1" = "$2" ]; then pass; else fail "${3:+$3: }'$1' is not '$2'"; fi
 }
 
-differ() { # ONE OTHER [WHAT]: and the first is not empty
+differ() { # ONE OTHER [WHAT]: the strings differ, and the first is not empty
     if [ "$1" != "$2" ] && [ -n "$1" ]; then pass; else fail "${3:+$3: }both are '$1'"; fi
 }
 
@@ -276,7 +279,8 @@ start() { # COMMAND...
     owned $pid
 }
 
-# A child of this shell that has not ended; another process may have got the number of one that was waited for.
+# Whether this is a child of this shell and has not ended. The number of an old child may belong to another process
+# now.
 h_runs() { grep -q "^PPid:[^0-9]*$$\$" "/proc/$1/status" 2>/dev/null && ! grep -qs '^State:[^A-Z]*Z' "/proc/$1/status"; }
 gone() { ! h_runs "$1"; }
 
@@ -289,7 +293,7 @@ wait_until() { # SECONDS WHAT COMMAND...
             fail "the program has ended before this: $h_awaited"
             return 1
         elif [ $h_tries -eq 0 ]; then
-            fail "waited in vain for this: $h_awaited"
+            fail "timed out waiting for this: $h_awaited"
             return 1
         fi
         h_tries=$((h_tries - 1))
@@ -313,7 +317,7 @@ stop() { # PID...
     done
 }
 
-# This shell has handlers of its own, which a process has until it becomes the program.
+# This shell has signal handlers, which a child process keeps until it runs the program.
 catches() { # PID SIGNAL
     [ "$(readlink "/proc/$1/exe")" != "$(readlink "/proc/$$/exe")" ] || return 1
     h_mask=$(sed -n 's/^SigCgt:[^0-9a-f]*//p' "/proc/$1/status" 2>/dev/null)

@@ -1,9 +1,10 @@
 #!/bin/sh
-# cox-lab under the harness: sourced in its place by scripts that get BIN_DIR SOURCE_DIR. $lab is the program.
+# The harness for tests of cox-lab: scripts with the arguments BIN_DIR SOURCE_DIR source this instead of harness.sh.
 #
-#   $verb              the command, if it is always the same
-#   holds SQL RESULT   what the database $db says; nothing is checked without sqlite3
-#   is_json FILE, is_xml FILE: it can be parsed, if there is a program that can
+#   $lab               the program
+#   $verb              its command, for scripts that always use the same one
+#   holds SQL RESULT   a query of the database $db has this result; not checked without sqlite3
+#   is_json FILE       the file is valid JSON;  is_xml FILE: XML. Not checked if no parser is installed
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 lab=$bin/cox-lab

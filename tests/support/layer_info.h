@@ -1,4 +1,4 @@
-/* What OpenCL layers share: their memory, what they answer to queries, and what they know about devices.
+/* Shared by the OpenCL layers: memory, answers to queries, and properties of devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAYER_INFO_H
 #define COX_TESTS_LAYER_INFO_H
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Zeros; without memory the program ends. */
+/* Zeroed memory. Ends the program if there is not enough. */
 static inline void *must_alloc(size_t count, size_t bytes)
 {
     void *memory = calloc(count > 0 ? count : 1, bytes);
@@ -20,7 +20,7 @@ static inline void *must_alloc(size_t count, size_t bytes)
     return memory;
 }
 
-/* Whether the device is PoCL's device without threads. A command of it that waits for a user event deadlocks. Its name
+/* Whether this is PoCL's device without threads. A command on it that waits for a user event deadlocks. Its name
  * begins with "basic" in PoCL 3.1 and with "cpu-minimal" in PoCL 6. */
 static inline bool pocl_has_no_threads(const char *device_name)
 {
@@ -41,7 +41,7 @@ static inline cl_int layer_answer(const void *data, size_t size, size_t bytes, v
     return CL_SUCCESS;
 }
 
-/* clGetLayerInfo of a layer of that name. */
+/* clGetLayerInfo of a layer called `name`. */
 static inline cl_int layer_info(const char *name, cl_layer_info info, size_t bytes, void *value, size_t *got)
 {
     static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;

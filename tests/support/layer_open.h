@@ -1,4 +1,4 @@
-/* How a program puts an OpenCL layer in front of the drivers, and takes what it exports. Needs _GNU_SOURCE.
+/* Puts an OpenCL layer in front of the drivers and gets the functions that it exports. Needs _GNU_SOURCE.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAYER_OPEN_H
 #define COX_TESTS_LAYER_OPEN_H
@@ -9,15 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A function of the layer, and the pointer to it that is to be set. */
+/* A function of the layer, and the pointer to set to it. */
 struct layer_symbol {
     const char *name;
     void *place;
 };
 
-/* Load the layer at `path`, or that file of $COX_TEST_LAYER_DIR if it is NULL, and have the ICD loader load the same
- * one at its first call, which is still to come, behind the layers that OPENCL_LAYERS names already: those see a call
- * first. Says what is wrong on standard error and returns false if it cannot. */
+/* Load the layer at `path`, or `file` of $COX_TEST_LAYER_DIR if `path` is NULL. Call this before the first OpenCL
+ * call, at which the ICD loader loads the same layer. Layers that OPENCL_LAYERS names already see a call first. On
+ * failure it prints the reason to standard error and returns false. */
 static inline bool layer_open(const char *file, const char *path, const struct layer_symbol *symbols, size_t count)
 {
     char from_dir[4096], layers[8192];

@@ -1,4 +1,4 @@
-/* What the self-tests of the OpenCL layers share: OpenCL that must not fail.
+/* Shared by the self-tests of the OpenCL layers: OpenCL calls that must succeed.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAYER_SELFTEST_H
 #define COX_TESTS_LAYER_SELFTEST_H
@@ -18,19 +18,19 @@
         }                                                                       \
     } while (0)
 
-/* Wait until the condition holds; after two minutes the program ends. */
-#define AWAIT(condition)                                                                                \
-    do {                                                                                                \
-        for (int await_tries = 0; !(condition); await_tries++) {                                        \
-            if (await_tries == 1200000) {                                                               \
-                printf("FAILED: %s, line %d: waited in vain for %s\n", __func__, __LINE__, #condition); \
-                exit(1);                                                                                \
-            }                                                                                           \
-            nanosleep(&(const struct timespec){.tv_nsec = 100000}, NULL);                               \
-        }                                                                                               \
+/* Wait until the condition holds. After two minutes the program ends. */
+#define AWAIT(condition)                                                                                   \
+    do {                                                                                                   \
+        for (int await_tries = 0; !(condition); await_tries++) {                                           \
+            if (await_tries == 1200000) {                                                                  \
+                printf("FAILED: %s, line %d: timed out waiting for %s\n", __func__, __LINE__, #condition); \
+                exit(1);                                                                                   \
+            }                                                                                              \
+            nanosleep(&(const struct timespec){.tv_nsec = 100000}, NULL);                                  \
+        }                                                                                                  \
     } while (0)
 
-/* The first device of the type. */
+/* Find the first device of the type. */
 static inline bool find_device(cl_device_type type, cl_device_id *device)
 {
     cl_platform_id platforms[16];
@@ -43,7 +43,7 @@ static inline bool find_device(cl_device_type type, cl_device_id *device)
     return false;
 }
 
-/* Two sub-devices of one core each. */
+/* Create two sub-devices of one core each. */
 static inline bool halve_device(cl_device_id device, cl_device_id *halves)
 {
     const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_BY_COUNTS, 1, 1,
@@ -69,7 +69,7 @@ static inline cl_command_queue new_queue(cl_context context, cl_device_id device
     return queue;
 }
 
-/* Built for all devices of the context. */
+/* A program built for all devices of the context. */
 static inline cl_program new_program(cl_context context, const char *source)
 {
     cl_int error;

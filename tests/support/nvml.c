@@ -1,5 +1,5 @@
-/* A library with the functions of NVML that telemetry asks for, and two processors: one answers everything, the other
- * has no power sensor. The load rises by one per cent each time.
+/* A fake NVML library with the functions that telemetry calls, and two GPUs. One answers everything, the other has
+ * no power sensor. The load rises by one per cent with each query.
  * SPDX-License-Identifier: Apache-2.0 */
 #define NVML_FUNCTION __attribute__((visibility("default")))
 

@@ -1,4 +1,4 @@
-/* One stream of random numbers for models of devices, the same on every machine.
+/* A stream of random numbers for models of devices, the same on every machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_RANDOM_JITTER_H
 #define COX_TESTS_RANDOM_JITTER_H
@@ -8,13 +8,13 @@
 
 static uint64_t random_state = 1;
 
-/* Begin the stream of a seed, which is not 0. Without it the stream is that of 1. */
+/* Start the stream with a seed other than 0. Without this call, the seed is 1. */
 static inline void random_begin(uint64_t seed)
 {
     random_state = seed;
 }
 
-/* Of [0, 1), by xorshift64*. */
+/* Uniform in [0, 1), by xorshift64*. */
 static inline double random_unit(void)
 {
     random_state ^= random_state >> 12;
@@ -23,13 +23,13 @@ static inline double random_unit(void)
     return (double)((random_state * 0x2545F4914F6CDD1Dull) >> 11) * 0x1p-53;
 }
 
-/* Of 0 .. bound - 1. */
+/* One of 0 .. bound - 1. */
 static inline uint32_t random_index(uint32_t bound)
 {
     return (uint32_t)(random_unit() * bound);
 }
 
-/* A log-normal factor: sigma of its logarithm, whose mean is 0. */
+/* A log-normal factor. Its logarithm has the mean 0 and the standard deviation `sigma`. */
 static inline double random_jitter(double sigma)
 {
     const double u = random_unit() + 1e-18, v = random_unit();

@@ -41,7 +41,7 @@ uint32_t random_pairs_new(struct random_pairs *pairs, const uint8_t values[RANDO
     return count;
 }
 
-/* A policy has no pointer of its user's. */
+/* Global, because a policy has no user pointer. */
 static struct {
     uint32_t first;
     uint32_t row_alignment;
@@ -53,7 +53,7 @@ void random_splits_begin(uint32_t first_number, uint32_t row_alignment)
     drawing.row_alignment = row_alignment;
 }
 
-/* Cut points, ascending, without repeats. Returns how many are left. */
+/* Sort the cuts and remove repeats. Returns how many are left. */
 static uint32_t sort_cuts(uint32_t *cuts, uint32_t count)
 {
     uint32_t kept = 0;

@@ -33,7 +33,7 @@ static double edge(double x)
     return ref_filter_clean((float)x);
 }
 
-/* Reflects until it is inside. */
+/* Applies the edge rule until the place is inside. Returns -1 for a zero. */
 static long place(long i, long n, enum cox_filter_edge how)
 {
     while (i < 0 || i >= n) {
@@ -54,14 +54,14 @@ static double at(const struct cox_filter_shape *s, const double *plane, long x, 
     return x < 0 || y < 0 ? 0 : plane[((size_t)y * s->width + (size_t)x) * channels_of(s) + c];
 }
 
-/* A weight as it counts. */
+/* The weight as the kernels use it. */
 static double weight_of(const struct cox_filter_shape *s, const float *floats, const int32_t *ints, long i)
 {
     return s->sample != COX_FILTER_FLOAT ? ints[i] : fabsf(floats[i]) < 0x1p-40f ? 0 : (double)floats[i];
 }
 
-/* A running sum as floats give it; the product of two floats and the sum of two are exact, or rounded harmlessly, in
- * double. */
+/* A sum computed in float. In double, the product of two floats and the sum of two floats are exact, or rounded
+ * without effect on the result. */
 struct sum {
     double rounded, exact, magnitude;
     bool begun;
@@ -149,7 +149,7 @@ void ref_filter_convolution(const struct cox_filter_shape *s, const double *in,
 
 /* --- Gaussian ----------------------------------------------------------------------------------------------------- */
 
-/* Apply `line` to every row of each channel, then to every column. */
+/* Applies a function to every row of each channel, then to every column. */
 typedef void line_fn(const double *in, double *out, size_t count, double sigma);
 
 static void both_ways(const struct cox_filter_shape *s, const double *in, double sigma_x, double sigma_y, double *out,
@@ -244,7 +244,7 @@ void ref_filter_gaussian(const struct cox_filter_shape *shape, const double *in,
 
 /* --- Windows ------------------------------------------------------------------------------------------------------ */
 
-/* The part of the window about sample `e` of row `y` that is in the frame. */
+/* The part of the window around sample `e` of row `y` that lies inside the frame. */
 struct window {
     size_t x0, x1, y0, y1, channel;
     int64_t count;
@@ -262,7 +262,7 @@ static struct window window_at(const struct cox_filter_shape *s, size_t y, size_
     return w;
 }
 
-/* The sum of a - from_a, or of (a - from_a)(b - from_b). Of samples of integers it is exact. */
+/* The sum of a - from_a, or of (a - from_a)(b - from_b). It is exact for integer samples. */
 static double window_sum(const struct cox_filter_shape *s, const struct window *w, const double *a, double from_a,
                          const double *b, double from_b)
 {
@@ -294,7 +294,7 @@ void ref_filter_box(const struct cox_filter_shape *s, const double *in, double *
     }
 }
 
-/* To nearest, ties away from 0. */
+/* Rounds to nearest, ties away from 0. */
 static int64_t divide(int64_t a, int64_t b)
 {
     return a < 0 ? -((-a + b / 2) / b) : (a + b / 2) / b;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Groups of 32, since llvmpipe has no larger ones with local memory. */
+/* Groups of 32 work-items: llvmpipe has no larger ones with local memory. */
 #define SHAPE(w, h, what, count, ...)                                                                \
     {                                                                                                \
         .width = (w), .height = (h), .sample = (what), .channels = (count), .group = 32, __VA_ARGS__ \
@@ -78,8 +78,8 @@ static size_t sample_bytes(enum cox_filter_sample sample)
     return sample == COX_FILTER_FLOAT ? 4 : sample == COX_FILTER_8 ? 1 : 2;
 }
 
-/* Light of a few stops; one sample in sixteen is of any size and sign; some are infinite, tiny or no number, but in
- * what the Gaussian filters: it would spread what is huge over everything. */
+/* Light over a few stops. One sample in sixteen has any size and sign. Some are infinite, tiny or NaN, but not in
+ * the Gaussian's input, where a huge value would spread over everything. */
 static float draw_float(uint64_t *seed, bool tame)
 {
     const float x = (float)random_below(seed, 1 << 20) * 0x1p-18f;
@@ -95,7 +95,7 @@ static void fill_plane(void *plane, const struct cox_filter_shape *s, size_t pit
     for (uint32_t y = 0; y < s->height; y++) {
         char *row = (char *)plane + y * pitch;
         for (uint32_t e = 0; e < s->width * s->channels; e++) {
-            const uint32_t level = (e / 24 + y / 16) * 2654435761u >> 24; /* blocks, as guides have edges */
+            const uint32_t level = (e / 24 + y / 16) * 2654435761u >> 24; /* blocks with edges, for the guide */
             const uint32_t most = s->sample == COX_FILTER_8 ? 255 : 65535;
             const uint32_t code = random_below(&seed, 8)
                                       ? (level * (most / 255) + random_below(&seed, most / 16)) % (most + 1)
@@ -130,7 +130,7 @@ static double *read_plane(const struct cox_filter_shape *s, const void *data, si
 
 /* --- Parameters --------------------------------------------------------------------------------------------------- */
 
-/* Weights of any sign, the same for the same shape. */
+/* Weights of any sign, always the same for a shape. */
 struct weights {
     float across[WEIGHTS_MAX], down[WEIGHTS_MAX];
     int32_t across_int[WEIGHTS_MAX], down_int[WEIGHTS_MAX];
@@ -151,7 +151,7 @@ static void draw_weights(const struct filter_test *test, struct weights *w)
         w->across_int[i] = (int32_t)random_below(&seed, (uint32_t)(most / taps)) - most / taps / 8;
         w->down_int[i] = (int32_t)random_below(&seed, (uint32_t)(most / taps)) - most / taps / 8;
     }
-    /* Such that what comes out is about as large as what goes in; windows are larger and have no weights. */
+    /* Choose `shift` so that results are about as large as the input. Windows are larger and have no weights. */
     int64_t across = 0, down = 0;
     for (int i = 0; i < taps && (square || i < (int)(2 * s->radius_x + 1)); i++)
         across += w->across_int[i];
@@ -200,7 +200,7 @@ static size_t pitch_of(size_t row_bytes, size_t align)
     return (row_bytes + align - 1) / align * align;
 }
 
-/* Memory aligned for cox_buffer_wrap. */
+/* Memory that cox_buffer_wrap accepts without a copy. */
 static void *add_plane(struct filter_test *test, cox_runtime *runtime, size_t row_bytes, size_t pitch, uint32_t rows,
                        bool written)
 {

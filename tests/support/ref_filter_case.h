@@ -1,4 +1,4 @@
-/* Filters to be tested: shapes, made-up planes, and what must come out.
+/* Test cases for filters: shapes, generated planes, and the comparison with the reference.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_REF_FILTER_CASE_H
 #define COX_TESTS_REF_FILTER_CASE_H
@@ -21,13 +21,13 @@ struct filter_case {
     const char *name;
     enum filter_kind kind;
     struct cox_filter_shape shape; /* without pitches */
-    float first, second;           /* sigma_x and sigma_y; epsilon, and whether there is a guide */
+    float first, second;           /* sigma_x and sigma_y; or epsilon, and whether there is a guide */
 };
 
 extern const struct filter_case filter_cases[];
 extern const uint32_t filter_case_count;
 
-/* A case with its memory: input, output, and the guide or NULL; then what is scratch, NULL. */
+/* A case with its memory: input, output, and the guide or NULL. Scratch planes are NULL. */
 struct filter_test {
     const struct filter_case *about;
     struct cox_filter_shape shape;
@@ -37,14 +37,14 @@ struct filter_test {
     struct bits_frame frame;
 };
 
-/* Fill the planes, the pipeline and the parameters, at most `most` pixels wide and high; pitches are multiples of
- * `align`. The runtime wraps the planes, if there is one. What is not COX_OK is the library's answer, and the test is
- * closed. */
+/* Fill the planes, the pipeline and the parameters. The frame is at most `most` pixels wide and high, and pitches
+ * are multiples of `align`. If `runtime` is not NULL, it wraps the planes. On an error the test is closed, and the
+ * library's status is returned. */
 cox_status filter_test_open(struct filter_test *test, cox_runtime *runtime, const struct filter_case *about,
                             size_t align, uint32_t most);
 void filter_test_close(struct filter_test *test);
 
-/* Hold a result against the reference; `text` gets the figures, words without blanks between them but one. */
+/* Compare a result with the reference. `text` gets the figures. */
 bool filter_test_judge(const struct filter_test *test, const uint8_t *result, char *text, size_t text_bytes);
 
 #endif

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double darkest = -8; /* stops */
+static const double darkest = -8; /* in stops */
 
 double ref_local_stops(double light)
 {
@@ -18,7 +18,7 @@ static double repeat_edge(const double *plane, const struct ref_local *local, lo
     return plane[y * width + x];
 }
 
-/* The mean under a tent whose weights are 0 at `radius` from its centre, along one axis. */
+/* The weighted mean along one axis. Weights fall linearly to 0 at `radius`. */
 static void tent(const struct ref_local *local, const double *from, double *to, long radius, bool down)
 {
     for (long y = 0; y < (long)local->height; y++) {
@@ -85,7 +85,7 @@ void ref_local_free(struct ref_local *local)
     local->a = local->b = NULL;
 }
 
-/* Linearly between the centres of the blocks, at the centre of the pixel's pair. */
+/* Linear interpolation between the centres of blocks, at the centre of the pixel's pair. */
 static double interpolated(const struct ref_local *local, const double *plane, uint32_t x, uint32_t y)
 {
     const double side = local->side, pair = local->pair;

@@ -49,8 +49,8 @@ struct set {
     cox_buffer *buffers[BINDINGS_MAX]; /* NULL for the scratch between two passes */
     uint32_t *expected;                /* the rows of the output, then the bins */
     uint32_t add;
-    uint64_t lost;   /* how often devices had been lost when its buffers were made */
-    bool used, good; /* a frame has used it; its callback said so, and it was */
+    uint64_t lost;   /* number of device losses when its buffers were created */
+    bool used, good; /* `used`: a frame has used it; `good`: that frame ended with COX_OK and the right result */
     bool under_way;
 };
 
@@ -58,14 +58,14 @@ struct ref_stream {
     cox_session *session;
     uint32_t pitch;
     uint32_t set_count;
-    uint64_t attempts; /* frames made up so far */
+    uint64_t attempts; /* frames prepared so far */
     bool keep_inputs, renew_buffers, passes;
     cox_runtime *runtime;
     size_t pitch_bytes;
 
-    pthread_mutex_t lock; /* around everything below */
+    pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t free;
-    uint64_t next; /* the frame whose callback should come */
+    uint64_t next; /* the frame whose callback is next */
     struct ref_stream_counts counts;
     struct set sets[SETS_MAX];
 };
@@ -116,7 +116,7 @@ static void add_bins(void *into, const void *partial, size_t bytes, void *user)
 
 /* ---- frames ---- */
 
-/* Inputs of its own for each frame, and what must come of them. */
+/* Generates the frame's inputs and the expected outputs. */
 static void make_up(struct ref_stream *stream, struct set *set, uint64_t number)
 {
     set->add = (uint32_t)number;
@@ -140,7 +140,7 @@ static void make_up(struct ref_stream *stream, struct set *set, uint64_t number)
         }
 }
 
-/* What a frame before it left must not pass for this one's. */
+/* Overwrites the outputs, so that an earlier frame's result is not taken for this one's. */
 static void spoil_outputs(const struct ref_stream *stream, struct set *set)
 {
     memset(cox_buffer_data(set->buffers[OUT]), 0xee, (size_t)ROWS * stream->pitch * sizeof(uint32_t));
@@ -184,7 +184,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* What was right in the callback must have stayed so. */
+/* Checks again a result that was right in the callback. */
 static void look_again(struct ref_stream *stream, struct set *set)
 {
     if (!set->used || !set->good || right(stream, set))
@@ -240,7 +240,7 @@ cox_status ref_stream_submit(struct ref_stream *stream, uint64_t timeout_ns)
         .buffers = set->buffers, .buffer_count = BINDINGS + stream->passes, .params = &params};
     const uint64_t before_ns = cox__clock_ns();
     cox_status status;
-    set->used = set->under_way = true; /* before the callback, which may come at once */
+    set->used = set->under_way = true; /* before submit, since the callback may run at once */
     set->good = false;
     while ((status = cox__session_submit(stream->session, &frame, on_done, set)) == COX_E_NO_DEVICE &&
            cox__clock_ns() - before_ns < timeout_ns)
@@ -256,7 +256,7 @@ cox_status ref_stream_submit(struct ref_stream *stream, uint64_t timeout_ns)
     return status;
 }
 
-/* ---- beginning and end ---- */
+/* ---- open and close ---- */
 
 static cox_status create_session(struct ref_stream *stream, const struct cox__session_spec *extra)
 {

@@ -35,7 +35,7 @@ double ref_exposure_f(double k_low, double k_high)
     const double x = pow(2, k_high) - pow(2, k_low), y = pow(2, 3.5) - pow(2, k_low);
     if (x <= y)
         return 0;
-    /* Newton's method from the right of the root of a convex function. */
+    /* Newton's method, from the right of the root of a convex function. */
     double f = 1;
     while (exp(y * f) - x * f - 1 < 0)
         f += 1;

@@ -1,5 +1,5 @@
-/* The judge of the picture kernels: the whole path in scalar double precision with the C library's functions, written
- * from the formulas and not from the kernels.
+/* Reference for the picture kernels: the whole computation in scalar double precision with the C library's
+ * functions. It is written from the formulas, not from the kernels.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_REF_TONEMAP_H
 #define COX_TESTS_REF_TONEMAP_H
@@ -7,30 +7,30 @@
 #include "ref_local.h"
 #include <coxswain/tonemap.h>
 
-/* EOTF of PQ, and its inverse: signal 0 .. 1 to and from cd/m2. */
+/* EOTF of PQ and its inverse: signal 0 .. 1 to and from cd/m2. */
 double ref_pq_light(double signal);
 double ref_pq_signal(double nits);
 
-/* An operator with its peak; fill with ref_operator_init. */
+/* An operator with its peak. Fill it with ref_operator_init. */
 struct ref_operator {
     enum cox_operator op;
     double peak;
     double f;               /* exposure: the constant of its logarithmic part */
     double fade;            /* luminance from which colours fade */
     struct ref_local local; /* COX_OPERATOR_LOCAL; see ref_tonemap_surround */
-    uint32_t x, y;          /* the same: where the pixel lies */
+    uint32_t x, y;          /* the same: position of the pixel */
 };
 
 void ref_operator_init(struct ref_operator *operator, enum cox_operator op, double peak);
 
-/* The operator on one number, not limited. */
+/* The operator for one number, without limits. */
 double ref_operator_at(const struct ref_operator *operator, double x);
 
-/* The light from which colours fade: where a curve reaches one half, but at least diffuse white. */
+/* The luminance from which colours fade: where a curve reaches one half, but at least diffuse white. */
 typedef double ref_curve_fn(const void *curve, double x);
 double ref_fade(const void *operator, ref_curve_fn * curve);
 
-/* The EETF of Report BT.2390 without black lift: light and peak in multiples of SDR white, which is `white_nits`. */
+/* The EETF of Report BT.2390 without black lift. Light and peak are multiples of SDR white, which is `white_nits`. */
 double ref_bt2390(double x, double peak, double white_nits);
 
 /* f of the exposure operator, from the two stops of the OpenEXR viewers. */
@@ -47,17 +47,17 @@ double ref_srgb(double linear);
 double ref_tonemap_stored(const struct cox_tonemap_shape *shape, const void *in, uint32_t x, uint32_t y,
                           uint32_t channel);
 
-/* The colour that a stored value stands for. */
+/* The colour of a stored value. */
 double ref_colour(double stored, enum cox_pixel_in format);
 
 double ref_luminance(const double rgb[3]);
 
-/* The base that COX_OPERATOR_LOCAL needs, to be freed with ref_local_free: of a picture with its stored values at `in`,
- * exposed as the settings say. False without memory. */
+/* Compute the base that COX_OPERATOR_LOCAL needs, for a picture with its stored values at `in` and the exposure of
+ * `settings`. Free it with ref_local_free. Returns false if memory runs out. */
 bool ref_tonemap_surround(struct ref_operator *operator, const struct cox_tonemap_settings * settings,
                           const struct cox_tonemap_shape *shape, const void *in);
 
-/* One pixel: stored values in; codes out as real numbers, 0 .. scale. */
+/* Map one pixel: stored values in, codes out as real numbers in 0 .. scale. */
 void ref_tonemap_pixel(const struct ref_operator *operator, const struct cox_tonemap_settings * settings,
                        enum cox_pixel_in format, const double in[4], double scale, double out[4]);
 

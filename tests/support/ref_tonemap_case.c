@@ -51,7 +51,7 @@ void ref_picture_close(struct ref_picture *picture)
     bits_frame_close(&picture->frame);
 }
 
-/* --- What they show ----------------------------------------------------------------------------------------------- */
+/* --- Contents ----------------------------------------------------------------------------------------------------- */
 
 void ref_picture_put_bits(const struct ref_picture *picture, uint32_t x, uint32_t y, uint32_t channel, uint32_t bits)
 {
@@ -111,11 +111,11 @@ void ref_picture_fill_patches(const struct ref_picture *picture, uint32_t seed)
         }
 }
 
-/* --- Judging ------------------------------------------------------------------------------------------------------ */
+/* --- Comparison --------------------------------------------------------------------------------------------------- */
 
 enum { THREADS_MAX = 8 };
 
-/* A thread's part: every `step`-th row. */
+/* The part of one thread: every `step`-th row. */
 struct judge {
     pthread_t thread;
     bool started;

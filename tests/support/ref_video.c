@@ -1,4 +1,4 @@
-/* Sources: ITU-R BT.709, BT.1886, BT.2020, BT.2100 (PQ and HLG), Report ITU-R BT.2390 (EETF); for the operators
+/* Sources: ITU-R BT.709, BT.1886, BT.2020, BT.2100 (PQ and HLG), Report ITU-R BT.2390 (EETF). The operators are in
  * docs/internals/kernels.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ref_video.h"
@@ -37,7 +37,7 @@ static double dot(const double a[3], const double b[3])
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-/* m becomes its inverse. */
+/* Replaces m by its inverse. */
 static void invert(double m[3][3])
 {
     double c[3][3];
@@ -51,7 +51,7 @@ static void invert(double m[3][3])
             m[i][j] = c[i][j] / determinant;
 }
 
-/* RGB to XYZ from the chromaticities of the primaries, with D65. */
+/* RGB to XYZ, from the chromaticities of the primaries and D65. */
 static void rgb_to_xyz(const double xy[3][2], double m[3][3])
 {
     const double white[3] = {0.3127 / 0.3290, 1, (1 - 0.3127 - 0.3290) / 0.3290};
@@ -144,7 +144,7 @@ uint32_t ref_video_sample(const struct cox_video_format *format, const void *pla
     return sample_at(format, (const char *)plane + y * pitch_bytes, index);
 }
 
-/* Codes for 0 and for 1, and for the chroma's 0 and 1. */
+/* The codes of 0 and 1, and those of chroma 0 and 1. */
 struct levels {
     double luma_zero, luma_one, chroma_zero, chroma_span;
 };
@@ -157,22 +157,22 @@ static struct levels levels_of(const struct cox_video_format *format)
     return (struct levels){16 * step, 235 * step, 128 * step, 224 * step};
 }
 
-/* R', G' and B' as they are. */
+/* Whether samples are R', G' and B'. */
 static bool is_rgb(const struct cox_video_format *format)
 {
     return format->layout == COX_VIDEO_RGBA || format->layout == COX_VIDEO_BGRA || format->layout == COX_VIDEO_GBR;
 }
 
-/* Where sample `i` of a row of one part of the picture lies: Y', Cb, Cr are 0, 1, 2, or R', G', B'. */
+/* The position of sample `i` of a row of one part of the picture. Parts 0, 1, 2 are Y', Cb, Cr, or R', G', B'. */
 struct place {
     uint32_t plane;
-    size_t index;   /* in samples; V210: words */
+    size_t index;   /* in samples; V210: in words */
     uint32_t shift; /* V210: bits below it */
 };
 
 static struct place place_of_sample(const struct cox_video_format *format, int part, size_t i)
 {
-    /* Word and bit of six pixels' Y', of their three Cb and their three Cr. */
+    /* Word and bit of Y' of six pixels, of their three Cb and of their three Cr. */
     static const uint8_t v210[3][6][2] = {
         {{0, 10}, {1, 0}, {1, 20}, {2, 10}, {3, 0}, {3, 20}}, {{0, 0}, {1, 10}, {2, 20}}, {{0, 20}, {2, 0}, {3, 10}}};
     const size_t samples = part ? 3 : 6;
@@ -224,7 +224,7 @@ void ref_video_put_part(const struct cox_video_shape *shape, void *const in[COX_
     }
 }
 
-/* What a code of a part says. */
+/* The value of a part's code. */
 static double value_of(const struct cox_video_format *format, int part, double code)
 {
     const struct levels levels = levels_of(format);
@@ -232,7 +232,7 @@ static double value_of(const struct cox_video_format *format, int part, double c
                                        : (code - levels.chroma_zero) / levels.chroma_span;
 }
 
-/* The code of sample (i, j) of a part; places outside repeat the edge. */
+/* The code of sample (i, j) of a part. Places outside repeat the edge. */
 static uint32_t code_within(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], int part, long i,
                             long j)
 {
@@ -255,8 +255,8 @@ static double chroma_sample(const struct ref_video *ref, const void *const in[CO
     return value_of(&ref->shape.in, 1 + which, code_within(ref, in, 1 + which, i, j));
 }
 
-/* Along one axis, the two chroma samples on both sides of luma place `at` and how much the second weighs. `half_way`:
- * the samples lie between two luma places, else on the even ones. */
+/* Finds the two chroma samples on both sides of luma place `at` along one axis, and the weight of the second. With
+ * `half_way`, samples lie between two luma places, else on the even ones. */
 static double between(uint32_t at, uint32_t log2, bool half_way, long *first)
 {
     if (log2 == 0) {
@@ -282,7 +282,7 @@ static double chroma_at(const struct ref_video *ref, const void *const in[COX_VI
     return upper * (1 - down) + lower * down;
 }
 
-/* What a sample says of itself: Y', Cb and Cr, or R', G' and B', or light. */
+/* The values of a pixel: Y', Cb and Cr, or R', G' and B', or light. */
 static void sample_parts(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x,
                          uint32_t y, double parts[3])
 {
@@ -306,7 +306,7 @@ static double cubic(double d)
     return d < 1 ? 1.5 * d * d * d - 2.5 * d * d + 1 : d < 2 ? -0.5 * d * d * d + 2.5 * d * d - 4 * d + 2 : 0;
 }
 
-/* Where pixel `p` of `to` lies among the samples of a plane of `from` pixels, and how wide the filter is there. */
+/* The place of pixel `p` of `to` among the samples of a plane of `from` pixels, and the width of the filter there. */
 static double place_of(uint32_t p, uint32_t from, uint32_t to, uint32_t log2, bool half_way, double *stretch)
 {
     const double pixel = (p + 0.5) * from / to - 0.5;
@@ -314,7 +314,7 @@ static double place_of(uint32_t p, uint32_t from, uint32_t to, uint32_t log2, bo
     return log2 ? (pixel - (half_way ? 0.5 : 0)) / 2 : pixel;
 }
 
-/* One of Y', Cb and Cr, or of R', G' and B', of a pixel of another size. */
+/* One of Y', Cb and Cr, or of R', G' and B', of a pixel after scaling. */
 static double scaled_part(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], int part, uint32_t x,
                           uint32_t y)
 {
@@ -331,7 +331,7 @@ static double scaled_part(const struct ref_video *ref, const void *const in[COX_
             weights += weight;
             total += weight * code_within(ref, in, part, i, j);
         }
-    /* What swings past the codes that there are is limited to them, of 16 bits. */
+    /* Overshoot is limited to the codes of 16 bits. */
     const double code = fmin(fmax(total / weights, 0), 65535 / exp2(16 - (double)format->depth));
     return value_of(format, part, code);
 }
@@ -387,7 +387,7 @@ void ref_video_light(const struct ref_video *ref, const double signal[3], double
         light[c] = luminance > 0 ? ref->hlg_peak_nits * pow(luminance, gamma - 1) * scene[c] * scale : 0;
 }
 
-/* Largest of the colours that light has with BT.709's primaries. */
+/* Converts light to BT.709's primaries. Returns the largest of its colours. */
 static double to_bt709(const struct ref_video *ref, const double light[3], double c[3])
 {
     for (int i = 0; i < 3; i++)
@@ -395,7 +395,7 @@ static double to_bt709(const struct ref_video *ref, const double light[3], doubl
     return fmax(c[0], fmax(c[1], c[2]));
 }
 
-/* Towards grey of the same luminance, by how far from it the smallest channel lies. */
+/* Move the colour towards grey of the same luminance, depending on how far the smallest channel is from it. */
 static void compress_gamut(const struct ref_video *ref, double c[3])
 {
     const double grey = dot(luma_of[COX_PRIMARIES_BT709], c), least = fmin(c[0], fmin(c[1], c[2]));
@@ -410,7 +410,7 @@ static void compress_gamut(const struct ref_video *ref, double c[3])
         c[i] = grey + (c[i] - grey) * factor;
 }
 
-/* Light with BT.709's primaries, times what the operator says. */
+/* Light with BT.709's primaries, multiplied by the operator's ratio. */
 static void display_of(const struct ref_video *ref, const double c[3], double brightest, double ratio,
                        double display[3])
 {
@@ -518,7 +518,7 @@ uint32_t ref_bayer(uint32_t x, uint32_t y)
 {
     static const uint32_t smallest[2][2] = {{0, 2}, {3, 1}};
     uint32_t value = 0;
-    for (int bit = 0; bit < 3; bit++) /* the last bit of a place decides most */
+    for (int bit = 0; bit < 3; bit++) /* the last bit of a coordinate decides most */
         value = 4 * value + smallest[y >> bit & 1][x >> bit & 1];
     return value;
 }
@@ -529,7 +529,7 @@ uint32_t ref_video_code(const struct ref_video *ref, double value, uint32_t x, u
     return (uint32_t)limit(ref, floor(value + up));
 }
 
-/* The frame's Cb or Cr at full resolution, column and row outside the frame repeating its edge. */
+/* The frame's Cb or Cr at full resolution. Places outside repeat the edge. */
 static double full_chroma(const struct ref_video *ref, const double *chroma, long x, long y)
 {
     const long width = (long)ref->width, height = (long)ref->height;
@@ -549,7 +549,7 @@ static double chroma_of_row(const struct ref_video *ref, const double *chroma, l
            4;
 }
 
-/* The mean of the two rows for every site, the top-left one too: no sample of a band then depends on rows above it. */
+/* The mean of two rows for every chroma location, top-left too: then no sample of a band depends on rows above it. */
 static double chroma_down(const struct ref_video *ref, const double *chroma, long i, long j)
 {
     if (ref->shape.out.chroma_y_log2 == 0)
@@ -691,7 +691,7 @@ void ref_video_histogram(const struct ref_video *ref, const void *const in[COX_V
 bool ref_video_same_histogram(const uint32_t *got, const uint32_t counts[COX_VIDEO_BINS],
                               const uint32_t near[COX_VIDEO_BINS], uint32_t *bin)
 {
-    /* What was counted below an edge differs by no more than the blocks near that edge. */
+    /* The counts below an edge may differ by at most the number of blocks near that edge. */
     int64_t difference = 0;
     for (*bin = 0; *bin < COX_VIDEO_BINS; ++*bin) {
         if (llabs(difference) > near[*bin])

@@ -113,7 +113,7 @@ struct cox_video_format ref_format(const char *text)
     return ref_shape(text).in;
 }
 
-/* Returns how long it is. */
+/* Returns the length. */
 static int print_format(char *to, size_t room, const struct cox_video_format *format)
 {
     static const char *const sites[] = {"", " centre", " topleft"}, *const rgb[] = {"rgba", "bgra", "gbrp"};
@@ -240,7 +240,7 @@ double ref_film_mean_luma(const struct ref_film *film, uint32_t left, uint32_t t
     return sum / ((double)width * height);
 }
 
-/* --- Pictures ----------------------------------------------------------------------------------------------------- */
+/* --- Contents ----------------------------------------------------------------------------------------------------- */
 
 void ref_film_put_sample(const struct ref_film *film, uint32_t plane, uint32_t row, size_t index, uint32_t code)
 {
@@ -313,7 +313,7 @@ static enum stripe stripe_of(uint32_t y, uint32_t seed)
     return (enum stripe)((y / 8 + seed) % STRIPES);
 }
 
-/* Any code, within the depth; now and then none that the range has; in halves any bits. */
+/* Any code within the depth, sometimes outside the range; in halves any bits. */
 static uint32_t noise_code(const struct cox_video_shape *shape, enum stripe stripe, uint32_t *seed)
 {
     const struct cox_video_format *format = &shape->in;
@@ -328,7 +328,7 @@ static uint32_t noise_code(const struct cox_video_shape *shape, enum stripe stri
     return codes[random_short_below(seed, 8)];
 }
 
-/* The samples of a word of V210: the code, another one, and what no code has. */
+/* The three samples of a word of V210: `code`, another code, and one outside the range. */
 static uint32_t three_codes(uint32_t code, uint32_t row, size_t index)
 {
     return code | ((code * 5 + row) & 1023) << 10 | (code ^ 1023) << 20 | (uint32_t)index << 30;
@@ -377,7 +377,7 @@ const char *const ref_local_films[REF_LOCAL_FILMS] = {
     "150x31 p210 to yuv420p8 local fade",
 };
 
-/* The signal of the patch at a pixel, 0 .. 1, and how far its chroma lies from grey. */
+/* The signal of the patch at a pixel, 0 .. 1, and the distance of its chroma from grey. */
 static double patch_at(uint32_t x, uint32_t y, uint32_t seed, double *colour)
 {
     uint32_t patch = (y / 29 * 131 + x / 41) * 7919 + seed;
@@ -412,7 +412,7 @@ void ref_film_fill_patches(const struct ref_film *film, uint32_t seed, uint32_t 
     }
 }
 
-/* --- Judging ------------------------------------------------------------------------------------------------------ */
+/* --- Comparison --------------------------------------------------------------------------------------------------- */
 
 void ref_error_add(struct ref_error *to, const struct ref_error *from)
 {
@@ -433,7 +433,7 @@ static void judge_plane(const struct ref_film *film, const struct ref_video *ref
     for (size_t at = 0; at < row * plane.height; at++) {
         const uint32_t x = (uint32_t)(at % row / plane.channels), y = (uint32_t)(at / row);
         const uint32_t got = ref_film_output(film, p, at % row, y), code = ref_video_code(ref, real[at], x, y);
-        /* The numbers that become this code lie in an interval of one. */
+        /* All real numbers that become this code lie in an interval of length one. */
         const double up = ref->shape.dither ? (ref_bayer(x & 7, y & 7) + 0.5) / 64 : 0.5;
         const double lowest = got - up, highest = lowest + 1;
         ref_error_add(error, &(struct ref_error){.codes = fmax(fmax(lowest - real[at], real[at] - highest), 0),

@@ -1,6 +1,6 @@
-/* Give a fuzz target its kept inputs, where there is no libFuzzer:  fuzz_NAME ARCHIVE [INPUT]
+/* Gives a fuzz target its stored inputs, for builds without libFuzzer:  fuzz_NAME ARCHIVE [INPUT]
  *
- * ARCHIVE is a tar of the ustar format (tests/fuzz/corpus.sh); INPUT names one of its members, else all are given.
+ * ARCHIVE is a ustar file (tests/fuzz/corpus.sh). INPUT names one of its members; by default all are used.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == BLOCK && offsetof(struct header, checksum) == CHECKSUM_AT, "ustar");
 
-/* The sum of all bytes, those of the checksum itself taken as spaces. */
+/* The sum of all bytes of the header, with the checksum itself read as spaces. */
 static unsigned long sum_of(const struct header *header)
 {
     const unsigned char *bytes = (const unsigned char *)header;
@@ -37,7 +37,7 @@ static unsigned long sum_of(const struct header *header)
     return sum;
 }
 
-/* Returns what is wrong with a member, NULL if nothing. */
+/* Returns the fault of a member, or NULL. */
 static const char *check(const struct header *header)
 {
     if (memcmp(header->magic, "ustar", sizeof header->magic) || strtoul(header->checksum, NULL, 8) != sum_of(header))
@@ -47,8 +47,8 @@ static const char *check(const struct header *header)
     return NULL;
 }
 
-/* The next member's contents go to the target if they are wanted. The memory is exactly as long as they are, so that
- * a sanitizer sees reads beyond it. */
+/* Give the next member's contents to the target if `wanted`. The memory is exactly as long, so that a sanitizer
+ * detects reads beyond it. */
 static bool replay(FILE *archive, const struct header *header, bool wanted)
 {
     const size_t size = strtoul(header->size, NULL, 8), padding = (BLOCK - size % BLOCK) % BLOCK;
@@ -58,7 +58,7 @@ static bool replay(FILE *archive, const struct header *header, bool wanted)
     whole = whole && fread(rest, 1, padding, archive) == padding;
 
     if (whole && wanted) {
-        puts(header->name); /* the last one named is the one that crashes */
+        puts(header->name); /* so that the last name printed is the input that crashed */
         fflush(stdout);
         LLVMFuzzerTestOneInput(data, size);
     }

@@ -1,4 +1,4 @@
-/* What Criterion tests of the engine do with a rig: play frames and look at each, and end with nothing wrong.
+/* Helpers for Criterion tests of the engine with a rig: run frames, check each result, and check the end.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_RIG_PLAY_H
 #define COX_TESTS_RIG_PLAY_H
@@ -35,10 +35,10 @@ struct play {
     struct fake *fake;
     struct rig_frames *frames;
     cox_session *session;
-    char what[40]; /* for messages: the case, where a test goes through several */
+    char what[40]; /* for messages: the case, in a test with several */
 };
 
-/* The rig and the frames, as for rig_frames_new. */
+/* Create the rig and the frames, as with rig_frames_new. */
 static inline struct play play_open(const struct fake_params *devices, uint32_t rows, uint32_t columns, size_t pitch,
                                     uint32_t count)
 {
@@ -46,7 +46,7 @@ static inline struct play play_open(const struct fake_params *devices, uint32_t 
     return (struct play){rig, rig_fake(rig), rig_frames_new(rig, rows, columns, pitch, count), NULL, ""};
 }
 
-/* A session for the frames; `.report = rig_report` needs no user. */
+/* Create a session for the frames. `.report = rig_report` needs no user pointer. */
 static inline cox_session *play_session(const struct play *play, const struct cox__session_spec *extra)
 {
     struct cox__session_spec params = *extra;
@@ -81,7 +81,7 @@ static inline void play_submit(const struct play *play, uint32_t from, uint32_t 
                      rig_log(play->rig));
 }
 
-/* All frames of the rig so far, `count` of them, had their callbacks in order and with this status. */
+/* Check that the rig's callbacks so far are those of `count` frames, in order, with this status. */
 static inline void play_was_told(const struct play *play, uint32_t count, cox_status status)
 {
     cr_assert_eq(rig_done_count(play->rig), count, "%s", play->what);
@@ -97,7 +97,7 @@ static inline double play_frame_ns(const struct rig_report *report)
     return (double)(report->frame.end_ns - report->frame.start_ns);
 }
 
-/* Frames `from` to `to` - 1 are right. */
+/* Check the results of frames `from` to `to` - 1. */
 static inline void play_check(const struct play *play, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
@@ -106,7 +106,7 @@ static inline void play_check(const struct play *play, uint32_t from, uint32_t t
     }
 }
 
-/* The rig's frames `from` to `to` - 1, so many at a time, come out right and were told in order. */
+/* Run frames `from` to `to` - 1, `at_once` at a time, and check the results and the order of all callbacks. */
 static inline void play_frames(const struct play *play, uint32_t from, uint32_t to, uint32_t at_once)
 {
     for (uint32_t i = from, end; i < to; i = end) {
@@ -118,13 +118,13 @@ static inline void play_frames(const struct play *play, uint32_t from, uint32_t 
     play_was_told(play, to, COX_OK);
 }
 
-/* A submit that waits for a place, on a thread of its own. */
+/* A submit that waits for a free frame slot, on its own thread. */
 struct play_blocked {
     const struct play *play;
     uint32_t index;
     cox_status status;
     pthread_t thread;
-    _Atomic pid_t id; /* 0 = it has not begun */
+    _Atomic pid_t id; /* 0 = not started */
 };
 
 static inline void *play_submit_blocked(void *data)
@@ -135,7 +135,7 @@ static inline void *play_submit_blocked(void *data)
     return NULL;
 }
 
-/* Whether the thread sleeps in the kernel; false also if it has ended. */
+/* Whether the thread sleeps in the kernel. Also false if it has ended. */
 static inline bool play_sleeps(pid_t thread)
 {
     char path[64], state = 0;
@@ -148,7 +148,7 @@ static inline bool play_sleeps(pid_t thread)
     return state == 'S';
 }
 
-/* Submit the frame, which finds no place: returns once the thread waits for one. */
+/* Submit a frame while no slot is free. Returns once the thread waits for one. */
 static inline void play_block(struct play_blocked *blocked, const struct play *play, uint32_t index)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -160,7 +160,7 @@ static inline void play_block(struct play_blocked *blocked, const struct play *p
     }
 }
 
-/* What it returns once there is a place, or nothing to wait for. */
+/* Wait for the submit to return. Returns its status. */
 static inline cox_status play_unblocked(struct play_blocked *blocked)
 {
     pthread_join(blocked->thread, NULL);
@@ -195,7 +195,7 @@ static inline struct play play_in_place(const struct fake_params *devices, const
                           .custom_policy = policy, .allow_in_place = true, .in_flight = 2, .no_warmup = true});
 }
 
-/* Run its frame, which comes to `wanted`, and if that is COX_OK comes out right. The input is as before afterwards. */
+/* Run its frame, and check the status and, for COX_OK, the result. Restores the input. */
 static inline void play_run_in_place(const struct play *play, cox_status wanted)
 {
     unsigned char before[90 * 16], *data = cox_buffer_data(play->frames->in[0]);
@@ -209,7 +209,7 @@ static inline void play_run_in_place(const struct play *play, cox_status wanted)
     memcpy(data, before, sizeof before);
 }
 
-/* A session that counts `in` in `out`. */
+/* A session that counts the values of `in` in `out`. */
 static inline struct play play_count(const struct fake_params *devices, const struct cox_policy *policy, bool warmup)
 {
     static const struct cox__binding bindings[] = {
@@ -220,7 +220,7 @@ static inline struct play play_count(const struct fake_params *devices, const st
                       &(const struct cox__session_spec){.custom_policy = policy, .in_flight = 1, .no_warmup = !warmup});
 }
 
-/* Run its frame: every byte is counted once. */
+/* Run its frame and check that every byte is counted once. */
 static inline void play_run_count(const struct play *play)
 {
     const unsigned char *in = cox_buffer_data(play->frames->in[0]);
@@ -232,7 +232,7 @@ static inline void play_run_count(const struct play *play)
     cr_assert_arr_eq(cox_buffer_data(play->frames->out[0]), want, sizeof want, "%s", play->what);
 }
 
-/* Frames `from` to `to` - 1, three at a time, all of which must come out right. */
+/* Run frames `from` to `to` - 1, three at a time, and check the results. */
 static inline void rig_play(struct rig *rig, struct rig_frames *frames, cox_session *session, uint32_t from,
                             uint32_t to)
 {

@@ -1,5 +1,5 @@
-/* What Criterion tests of failing devices play their scenes with: three devices that take a third of the frame each,
- * and an end with nothing wrong.
+/* Scenes for Criterion tests of failing devices: three devices that take a third of the frame each, and a check of
+ * the end.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_SCENE_TRIO_H
 #define COX_TESTS_SCENE_TRIO_H
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* LEARN: frames after which the devices are known. */
+/* LEARN: number of frames after which the devices' speeds are known. */
 enum { THIRD = SCENE_ROWS / 3, LEARN = 20 };
 static const uint64_t ms = 1000000;
 
-/* A third of the frame takes each of them 3 ms. */
+/* Each device takes 3 ms for a third of the frame. */
 static const struct fake_params trio = {
     .device_count = 3,
     .devices = {{.name = "alpha", .ns_per_row = 1e5},
@@ -21,7 +21,7 @@ static const struct fake_params trio = {
                 {.name = "gamma", .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .ns_per_row = 1e5}},
 };
 
-/* Steps of a kind on a device; `first_ns` = when the first one was. */
+/* Number of steps of a kind on a device. `*first_ns` gets the time of the first one. */
 static inline uint32_t steps(struct scene *scene, enum fake_step step, uint32_t device, uint64_t *first_ns)
 {
     size_t count;
@@ -34,7 +34,7 @@ static inline uint32_t steps(struct scene *scene, enum fake_step step, uint32_t 
     return found;
 }
 
-/* Let real time pass, less than a second. */
+/* Sleep for `ns` of real time, less than a second. */
 static inline void rest(long ns)
 {
     const struct timespec time = {.tv_nsec = ns};

@@ -1,4 +1,4 @@
-/* Folders that a test makes in /tmp and removes.
+/* Temporary folders of a test in /tmp.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_SCRATCH_H
 #define COX_TESTS_SCRATCH_H
@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Remove a folder and all that is in it. */
+/* Remove a folder and its contents. */
 static inline void scratch_remove(const char *folder)
 {
     pid_t child = fork();

@@ -1,31 +1,30 @@
 #!/bin/sh
-# Set-ups of OpenCL devices, for scripts that run a program on several: sourced with `work` naming a folder of its own.
+# Set-ups of OpenCL devices, for scripts that run a program on several. Set `work` to a temporary folder first.
 #
-#   $work/pocl, $work/rusticl, $work/both   vendor folders that name only these platforms, for OCL_ICD_VENDORS
-#   $only                                   the vendor file, if OCL_ICD_VENDORS names one instead of a folder: no other
-#                                           platform is wanted
-#   able NAME NEEDS                         whether this machine has what the set-up needs, a list of: pocl, rusticl, cores;
-#                                           if not, says so by calling leave_out NAME WHY of the harness; without the harness
-#                                           skip NAME WHY, which the script may replace
+#   $work/pocl, $work/rusticl, $work/both   vendor folders with only these platforms, for OCL_ICD_VENDORS
+#   $only                                   set if OCL_ICD_VENDORS is a vendor file, not a folder: use no other platform
+#   able NAME NEEDS                         whether this machine has what the set-up needs, a list of: pocl, rusticl,
+#                                           cores. If not, it calls leave_out NAME WHY of the harness. Without the
+#                                           harness it calls skip NAME WHY, which the script may replace
 #
 # With the harness also:
-#   launch NAME COMMAND...                  run a test program: passed if it ends with 0, left out with 77; shows what it printed
-#                                           last, and succeeds if it passed
-#   on NAME NEEDS VENDORS COMMAND...        the same with these vendors, if the set-up is wanted and this machine can have it
-#   wanted                                  whether another set-up is; with COX_SHORT=1 the first one is enough
-#   may_crash=PATTERN                       run it again, three times in all, if it ended by a signal inside an object whose
-#                                           path matches (grep -E). It calls crash_tell (crash.h), which tells where it crashed:
-#                                           innermost is the first object that is not of the C or C++ library
-#   show_llvmpipe, hide_llvmpipe            whether rusticl has a device from here on; it has none at first
-#   finish_setups                           as `finish`; skipped if this machine can have none of the set-ups
-#   need_oclgrind PROGRAM                   skip if this program cannot run under Oclgrind
+#   launch NAME COMMAND...                  run a test program and print its last line. Exit status 0 counts as passed,
+#                                           77 as skipped. Returns whether it passed
+#   on NAME NEEDS VENDORS COMMAND...        the same with these vendors, if the set-up is wanted and possible
+#   wanted                                  whether another set-up is to run; with COX_SHORT=1 only one runs
+#   may_crash=PATTERN                       run a program again, three times in all, if a signal ends it in an object
+#                                           whose path matches (grep -E). The program must call crash_tell (crash.h).
+#                                           The object is the innermost one outside the C and C++ libraries
+#   show_llvmpipe, hide_llvmpipe            whether rusticl has a device from here on; at first it has none
+#   finish_setups                           as `finish`, but skipped if this machine can have none of the set-ups
+#   need_oclgrind PROGRAM                   skip if Oclgrind is missing or cannot run this program
 # SPDX-License-Identifier: Apache-2.0
 : "${work:?}"
 vendors="${OCL_ICD_VENDORS:-/etc/OpenCL/vendors}"
 only=
 if [ -f "$vendors" ]; then
     only=$vendors
-    vendors=$(dirname "$vendors") # the others lie beside it
+    vendors=$(dirname "$vendors") # the others are in the same folder
 fi
 mkdir -p "$work/pocl" "$work/rusticl" "$work/both" "$work/cache"
 
@@ -51,7 +50,7 @@ able() {
         case $need in
         pocl) [ -n "$pocl" ] || { without "$1" "PoCL is missing (Debian: pocl-opencl-icd)"; return 1; } ;;
         rusticl) [ -n "$rusticl" ] || { without "$1" "rusticl is missing (Debian: mesa-opencl-icd)"; return 1; } ;;
-        cores) [ "$(nproc)" -ge 2 ] || { without "$1" "it takes two cores"; return 1; } ;;
+        cores) [ "$(nproc)" -ge 2 ] || { without "$1" "it needs two cores"; return 1; } ;;
         esac
     done
 }
@@ -89,8 +88,8 @@ on() { # NAME NEEDS VENDORS COMMAND...
     launch "$title" env OCL_ICD_VENDORS="$icds" "$@"
 }
 
-# AddressSanitizer's quarantine does not count what llvmpipe's many small page-aligned allocations really take: 8 GB in 150
-# frames.
+# llvmpipe makes many small allocations, each of which takes whole pages. AddressSanitizer's quarantine does not
+# count that: it grew to 8 GB in 150 frames.
 show_llvmpipe() {
     export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
     export ASAN_OPTIONS="${ASAN_OPTIONS:-}:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
@@ -104,5 +103,5 @@ finish_setups() {
 
 need_oclgrind() { # PROGRAM
     need oclgrind
-    ! ldd "$1" | grep -q libasan || skip "Oclgrind wants to be loaded first, and so does AddressSanitizer"
+    ! ldd "$1" | grep -q libasan || skip "Oclgrind and AddressSanitizer must both be loaded first"
 }

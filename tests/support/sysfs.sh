@@ -1,12 +1,14 @@
 #!/bin/sh
-# Writes what /sys says on a laptop, as far as telemetry reads it or must pass it over, laid out as the kernel's ABI documents
-# have it (Documentation/ABI/testing, hwmon/sysfs-interface, power/powercap, gpu/amdgpu/thermal).
+# Writes a copy of a laptop's /sys, with the files that telemetry reads and some that it must ignore. The layout
+# follows the kernel's documents (Documentation/ABI/testing, hwmon/sysfs-interface, power/powercap,
+# gpu/amdgpu/thermal).
+#
 #   sh sysfs.sh meteor-lake|ryzen DIR
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 root=$2
 
-# put PATH TEXT: \n in the text ends a line.
+# put PATH TEXT: write a file; \n in the text ends a line.
 put() {
     folder=$root/${1%/*}
     [ -d "$folder" ] || mkdir -p "$folder"
@@ -117,7 +119,7 @@ meteor_lake() {
     put class/power_supply/hidpp_battery_0/power_now 100000
 }
 
-# A Ryzen 7 7840U, Linux 6.8, amd-pstate, amdgpu: eight like cores with two threads.
+# A Ryzen 7 7840U, Linux 6.8, amd-pstate, amdgpu: eight equal cores with two threads.
 ryzen() {
     n=0
     while [ $n -lt 16 ]; do

@@ -1,19 +1,30 @@
 #!/bin/sh
-# cox-tonemap under the harness: sourced in its place by scripts that get BIN_DIR SOURCE_DIR. $tonemap is the program.
+# The harness for tests of cox-tonemap: scripts with the arguments BIN_DIR SOURCE_DIR source this instead of harness.sh.
+# $tonemap is the program.
 #
-#   refuses STATUS PATTERN WHAT ARGS...   with one line on standard error that says why, and no file, whole or half
-#   hashes EXPECTED WHAT ARGS...          it computes the frames with that hash;  hash_of: the one that --hash printed
-#   is_png FILE WIDTH HEIGHT DEPTH        number FILE OFFSET BYTES: a big-endian number
-#   last_line PATTERN                     the last line on standard output
-#   limited BLOCKS COMMAND...             with a limit on file sizes, in 512 bytes;  closed FD COMMAND...: without that stream
-#   make_picture                          small.pfm, 64 x 48, grey, but for one pixel of 20 times SDR white
-#   make_clips                            clip.y4m of 12 frames and 64 x 48, clip.yuv, odd.y4m of 3 and 37 x 21, frame
-#   whole FILE FRAME_BYTES [FRAMES]       a y4m file that ends with a whole frame; sets $frames
-#   endless FIFO                          makes that pipe with a film without an end, until nobody reads it;  hold FIFO: the clip, and then nothing more
-#   appears FILE PATTERN                  whether a line that ends in CR or LF matches
-#   catches_term PID                      whether the program catches SIGTERM, for wait_until
-#   alike FILE FILE LEAST                 to so many dB in each plane, or - for any; sets $psnr
-#   writes PID                            whether it has a file in $work/d open, be it one without a name
+# Checks:
+#   refuses STATUS PATTERN WHAT ARGS...   it fails with this status and one line on standard error, and leaves no file
+#   hashes EXPECTED WHAT ARGS...          the frames have this hash;  hash_of: the hash that --hash printed last
+#   is_png FILE WIDTH HEIGHT DEPTH        the file is such a PNG;  number FILE OFFSET BYTES: a big-endian number in it
+#   last_line PATTERN                     the last line on standard output matches
+#   whole FILE FRAME_BYTES [FRAMES]       the y4m file ends with a whole frame; sets $frames
+#   alike FILE FILE LEAST                 the PSNR of each plane is at least LEAST dB, or any for -; sets $psnr
+#
+# For wait_until:
+#   appears FILE PATTERN                  a line that ends in CR or LF matches
+#   catches_term PID                      the program catches SIGTERM
+#   writes PID                            the program has a file in $work/d open, even one without a name
+#
+# Runs under a condition:
+#   limited BLOCKS COMMAND...             with a limit on file sizes, in units of 512 bytes
+#   closed FD COMMAND...                  with that standard stream closed
+#
+# Inputs, in $work:
+#   make_picture                          small.pfm, 64 x 48, grey, with one pixel of 20 times SDR white
+#   make_clips                            clip.y4m and clip.yuv, 12 frames of 64 x 48; odd.y4m and odd.yuv, 3 frames of
+#                                         37 x 21; frame, the first frame of clip.y4m
+#   endless FIFO                          make the pipe and write a film to it without end, until no process reads it
+#   hold FIFO                             make the pipe and write the clip to it, then leave it open
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 unset OCL_ICD_VENDORS
@@ -21,7 +32,7 @@ tonemap=$bin/cox-tonemap
 data=$source/examples/data
 [ -x "$tonemap" ] || skip "cox-tonemap is not built (libpng is missing)"
 
-# What it says of a build without libavformat, if it is one.
+# Skips if this build has no libavformat, which its error message says.
 need_libavformat() {
     printf 'YUV4MPEG2 W64 H48 F25:1 Ip A1:1 C420p10\n' >"$work/none.y4m"
     ! "$tonemap" "$work/none.y4m" -o "$work/none.mkv" 2>&1 | grep -q 'built without libavformat' ||
@@ -149,7 +160,7 @@ whole() {
     [ $# -lt 3 ] || equal $frames "$3" "frames of $1"
 }
 
-# A pipe of its own each time: who read from the one before may still be there.
+# A new pipe each time: a reader of the old one may still be alive.
 new_pipe() {
     rm -f "$1"
     mkfifo "$1"

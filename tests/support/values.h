@@ -31,7 +31,7 @@ struct value {
         cr_assert_str_empty(wrong_, "%s", wrong_);                                      \
     } while (0)
 
-/* The values that are wrong; "" if none is (static storage). */
+/* The wrong values as text; "" if none (static storage). */
 static inline const char *values_wrong(const struct value *values, size_t count)
 {
     static char text[2000];

@@ -23,16 +23,16 @@
 enum { PROBATION_BYTES = 256 << 10 };
 
 /* Make the frame of the shadow runs. False: no memory. */
-static bool make_frame(struct cox_session *session)
+static bool make_frame(struct cox__shadow *shadow, const struct cox__pipeline *pipeline)
 {
     struct cox__frame *frame = calloc(1, sizeof *frame);
-    if (frame && !cox__frame_allocate(session, frame)) {
+    if (frame && !cox__frame_allocate(pipeline, frame)) {
         cox__frame_free(frame);
         free(frame);
         frame = NULL;
     }
 
-    session->shadow.frame = frame;
+    shadow->frame = frame;
     return frame != NULL;
 }
 
@@ -41,10 +41,10 @@ static void begin(struct cox_session *session, const struct cox__frame *of,
                   const struct cox_band *band, bool probation)
 {
     struct cox__shadow *shadow = &session->shadow;
-    if (shadow->busy || session->closing || cox__frame_pass(session, of)->in_place ||
-        !cox__device_has_free_slot(session, band->device))
+    if (shadow->busy || session->closing || cox__frame_pass(of)->in_place ||
+        !cox__device_has_free_slot(&session->devices.list[band->device]))
         return;
-    if (!shadow->frame && !make_frame(session))
+    if (!shadow->frame && !make_frame(shadow, &session->pipeline))
         return;
 
     struct cox__frame *frame = shadow->frame;
@@ -61,25 +61,25 @@ static void begin(struct cox_session *session, const struct cox__frame *of,
     if (probation)
         cox__spare_fill_outputs(session, of, band->first_row, band->rows);
 
-    cox__spare_use(session);
+    cox__spare_use(&session->spare);
     shadow->busy = true;
     shadow->device = band->device;
     shadow->probation = probation;
-    shadow->compare = probation && session->verify > 0;
+    shadow->compare = probation && session->settings.verify > 0;
 
     if (shadow->compare)
-        cox__spare_digest(session, of->pass, of->mems, NULL, band->first_row, band->rows,
-                          shadow->digest);
+        cox__spare_digest(session->runtime->backend, cox__frame_pass(of), of->mems, NULL,
+                          band->first_row, band->rows, shadow->digest);
 
     pthread_mutex_lock(&session->lock);
-    session->under_way++;
+    session->counts.under_way++;
     pthread_mutex_unlock(&session->lock);
 
-    cox__frame_start(session, frame, COX__FRAME_SHADOW);
-    cox__frame_begin_pass(session, frame, of->pass);
+    cox__frame_start(session->runtime, frame, COX__FRAME_SHADOW);
+    cox__frame_begin_pass(session->runtime, frame, of->pass);
     frame->passes[frame->pass].reason = COX_REASON_PROBE;
 
-    if (!cox__frame_add(session, frame, band->device, band->first_row, band->rows, 0))
+    if (!cox__frame_add(&session->devices, frame, band->device, band->first_row, band->rows, 0))
         frame->status = COX_E_DEVICE_MEMORY;
     cox__queue_submit(session, frame, 0);
 }
@@ -88,7 +88,7 @@ void cox__probation_shadow_begin(struct cox_session *session, struct cox__frame 
                                  uint32_t reserved)
 {
     struct cox_band wish = frame->shadow;
-    const struct cox__device *device = &session->devices[wish.device];
+    const struct cox__device *device = &session->devices.list[wish.device];
     frame->shadow.rows = 0;
 
     /* A device that computes inside the enqueue call would hold up this thread, and with it every
@@ -106,10 +106,9 @@ void cox__probation_shadow_begin(struct cox_session *session, struct cox__frame 
 /* ---- probation ---- */
 
 /* Rows of a run on probation: few, and no more than one band of the device may have. */
-static uint32_t probation_rows(const struct cox_session *session, const struct cox__frame *frame,
-                               const struct cox__device *device)
+static uint32_t probation_rows(const struct cox__frame *frame, const struct cox__device *device)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
     const uint32_t most = device->passes[frame->pass].max_rows;
     size_t per_row = 1;
 
@@ -127,30 +126,31 @@ static uint32_t probation_rows(const struct cox_session *session, const struct c
 }
 
 /* Whether the device cannot repeat rows of the frame on the spare buffers. */
-static bool cannot_be_beside(const struct cox_session *session, const struct cox__frame *frame,
+static bool cannot_be_beside(const struct cox__spare *spare, const struct cox__frame *frame,
                              const struct cox__device *device)
 {
-    return cox__frame_pass(session, frame)->in_place ||
-           atomic_load(&session->spare.state) == COX__SPARE_UNAVAILABLE || device->blocks_in_submit;
+    return cox__frame_pass(frame)->in_place ||
+           atomic_load(&spare->state) == COX__SPARE_UNAVAILABLE || device->blocks_in_submit;
 }
 
-static void emit_result(struct cox_session *session, uint32_t device, cox_status status)
+static void emit_result(struct cox__events *events, uint32_t device, cox_status status)
 {
-    cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_PROBATION_RESULT,
-                                                 .device = device,
-                                                 .status = status});
+    cox__event_emit(events, (struct cox__event){.kind = COX__EVENT_PROBATION_RESULT,
+                                                .device = device,
+                                                .status = status});
 }
 
 void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
 {
-    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy && !frame->keeps; d++) {
-        const struct cox__device *device = &session->devices[d];
-        const struct cox_band band = {.device = d, .rows = probation_rows(session, frame, device)};
+    for (uint32_t d = 0; d < session->devices.count && !session->shadow.busy && !frame->held.keeps;
+         d++) {
+        const struct cox__device *device = &session->devices.list[d];
+        const struct cox_band band = {.device = d, .rows = probation_rows(frame, device)};
         if (device->state != COX_DEVICE_PROBATION)
             continue;
 
-        if (cannot_be_beside(session, frame, device))
-            emit_result(session, d, COX_OK);
+        if (cannot_be_beside(&session->spare, frame, device))
+            emit_result(&session->events, d, COX_OK);
         else if (frame->status == COX_OK)
             begin(session, frame, &band, true);
     }
@@ -158,12 +158,12 @@ void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
 
 bool cox__probation_skip(struct cox_session *session, bool warms)
 {
-    const bool needed = !cox__device_any_active(session);
+    const bool needed = !cox__device_any_active(&session->devices);
     bool any = false;
-    for (uint32_t d = 0; d < session->device_count && !session->shadow.busy; d++)
-        if (session->devices[d].state == COX_DEVICE_PROBATION &&
-            (needed || (warms && !session->devices[d].lost))) {
-            emit_result(session, d, COX_OK);
+    for (uint32_t d = 0; d < session->devices.count && !session->shadow.busy; d++)
+        if (session->devices.list[d].state == COX_DEVICE_PROBATION &&
+            (needed || (warms && !session->devices.list[d].lost))) {
+            emit_result(&session->events, d, COX_OK);
             any = true;
         }
 
@@ -183,21 +183,21 @@ bool cox__probation_shadow_end(struct cox_session *session)
 
     if (frame->status == COX_OK && shadow->compare) {
         const struct cox_band_report *report = &frame->reports[0];
-        cox__spare_digest(session, frame->pass, session->spare.mems, NULL, report->first_row,
-                          report->rows, digest);
+        cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), session->spare.mems,
+                          NULL, report->first_row, report->rows, digest);
         if (memcmp(digest, shadow->digest, sizeof digest) != 0)
             frame->status = COX_E_MISMATCH;
     }
 
     cox__frame_report(session, frame);
     shadow->busy = false;
-    cox__spare_release(session);
+    cox__spare_release(&session->spare);
 
     if (shadow->probation)
-        emit_result(session, shadow->device, frame->status);
+        emit_result(&session->events, shadow->device, frame->status);
 
     pthread_mutex_lock(&session->lock);
-    session->under_way--;
+    session->counts.under_way--;
     pthread_cond_broadcast(&session->delivered);
     pthread_mutex_unlock(&session->lock);
 

@@ -31,10 +31,10 @@
 /* ---- losing an instance ---- */
 
 /* Bands of a lost queue get at most one more session timeout. */
-static void orphan_slots(struct cox_session *session, struct cox__queue *queue)
+static void orphan_slots(const struct cox__settings *settings, struct cox__queue *queue)
 {
-    const uint64_t drain_ns = cox__later(cox__engine_now(session),
-                                         cox__timing_session_timeout_ns(session));
+    const uint64_t drain_ns = cox__later(cox__engine_now(queue->runtime),
+                                         cox__timing_session_timeout_ns(settings));
 
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         struct cox__queue_slot *slot = &queue->slots[i];
@@ -49,7 +49,7 @@ static void orphan_slots(struct cox_session *session, struct cox__queue *queue)
 
 void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status status)
 {
-    struct cox__device *of = &session->devices[device];
+    struct cox__device *of = &session->devices.list[device];
     struct cox__queue *queue = of->queue;
     if (!queue)
         return;
@@ -63,16 +63,16 @@ void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status s
     }
 
     cox__transition_queue(queue, COX__QUEUE_DRAINING);
-    orphan_slots(session, queue);
+    orphan_slots(&session->settings, queue);
 
     queue->convicted = status == COX_E_MISMATCH;
     queue->unflushed = !queue->stuck; /* flush again: the driver may have refused the last flush */
-    queue->rebuild_after_ns = cox__later(cox__engine_now(session), BESIDE_NS);
+    queue->rebuild_after_ns = cox__later(cox__engine_now(session->runtime), BESIDE_NS);
 
-    queue->next = session->lost_queues;
-    session->lost_queues = queue;
+    queue->next = session->recovery.lost_queues;
+    session->recovery.lost_queues = queue;
 
-    cox__device_plan_retry(session, device, true);
+    cox__device_plan_retry(of, cox__engine_now(session->runtime), true);
     cox__log(&session->runtime->log, COX_LOG_WARN,
              "%s leaves the session: %s; it is tried again in %llu ms", of->info.name,
              cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
@@ -83,7 +83,7 @@ static void abandon(struct cox_session *session, struct cox__queue *queue)
 {
     struct cox__backend *backend = session->runtime->backend;
     cox__transition_queue(queue, COX__QUEUE_ABANDONED);
-    atomic_fetch_add(&session->runtime->abandoned_queues, 1);
+    atomic_fetch_add(&session->runtime->lost.abandoned, 1);
     backend->ops->instance_abandon(backend, queue->instance);
 
     for (uint32_t i = 0; i < queue->slot_count; i++) {
@@ -98,14 +98,14 @@ static void abandon(struct cox_session *session, struct cox__queue *queue)
 
         cox__log(&session->runtime->log, COX_LOG_WARN,
                  "%s: rows %u..%u of frame %llu are abandoned",
-                 session->devices[queue->device].info.name, job->first_row,
+                 session->devices.list[queue->device].info.name, job->first_row,
                  job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
 
         cox__frame_end_band(job->frame, job->band, COX_E_TIMEOUT);
-        cox__event_emit(session, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
-                                                     .frame = job->frame,
-                                                     .band = job->band,
-                                                     .status = COX_E_TIMEOUT});
+        cox__event_emit(&session->events, (struct cox__event){.kind = COX__EVENT_BAND_FAILED,
+                                                              .frame = job->frame,
+                                                              .band = job->band,
+                                                              .status = COX_E_TIMEOUT});
     }
 }
 
@@ -186,7 +186,7 @@ static bool reap(struct cox_session *session, struct cox__queue *queue, uint64_t
 bool cox__reaper_step(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
 {
     bool progress = false;
-    for (struct cox__queue *queue = session->lost_queues; queue; queue = queue->next) {
+    for (struct cox__queue *queue = session->recovery.lost_queues; queue; queue = queue->next) {
         const enum cox__queue_state state = atomic_load(&queue->state);
         if (state == COX__QUEUE_DRAINING || state == COX__QUEUE_ABANDONED)
             progress |= reap(session, queue, now_ns, next_ns);
@@ -204,10 +204,10 @@ bool cox__reaper_collect(struct cox_runtime *runtime, struct cox__queue **list)
         }
 
         *link = queue->next;
-        queue->next = runtime->gone;
-        runtime->gone = queue;
+        queue->next = runtime->lost.gone;
+        runtime->lost.gone = queue;
     }
-    return runtime->gone != NULL;
+    return runtime->lost.gone != NULL;
 }
 
 /* Whether the device may still work on a band that the engine does not wait for. */
@@ -222,10 +222,10 @@ static bool was_abandoned(const struct cox__queue *queue)
 void cox__reaper_free(struct cox_runtime *runtime)
 {
     bool released = false;
-    for (struct cox__queue *queue; (queue = runtime->gone);) {
-        runtime->gone = queue->next;
+    for (struct cox__queue *queue; (queue = runtime->lost.gone);) {
+        runtime->lost.gone = queue->next;
         released |= was_abandoned(queue);
-        atomic_fetch_sub(&runtime->abandoned_queues, was_abandoned(queue));
+        atomic_fetch_sub(&runtime->lost.abandoned, was_abandoned(queue));
         cox__device_queue_free(queue);
     }
 
@@ -247,19 +247,19 @@ static bool is_waiting(const struct cox__queue *queue)
     return state == COX__QUEUE_DRAINING || state == COX__QUEUE_ABANDONED;
 }
 
-void cox__reaper_leave(struct cox_session *session)
+void cox__reaper_leave(struct cox_runtime *runtime, struct cox__recovery *recovery)
 {
-    for (struct cox__queue *queue; (queue = session->lost_queues);) {
-        session->lost_queues = queue->next;
+    for (struct cox__queue *queue; (queue = recovery->lost_queues);) {
+        recovery->lost_queues = queue->next;
         queue->session = NULL;
-        queue->next = session->runtime->stray;
-        session->runtime->stray = queue;
+        queue->next = runtime->lost.stray;
+        runtime->lost.stray = queue;
     }
 }
 
 void cox__reaper_step_stray(struct cox_runtime *runtime, uint64_t *next_ns)
 {
-    for (struct cox__queue *queue = runtime->stray; queue; queue = queue->next) {
+    for (struct cox__queue *queue = runtime->lost.stray; queue; queue = queue->next) {
         const uint64_t now_ns = runtime->backend->ops->now_ns(runtime->backend);
         release_stuck(queue, now_ns);
         if (is_waiting(queue) && !queue->stuck)
@@ -272,14 +272,14 @@ void cox__reaper_step_stray(struct cox_runtime *runtime, uint64_t *next_ns)
 
 void cox__reaper_reap_gone(struct cox_runtime *runtime)
 {
-    cox__reaper_collect(runtime, &runtime->stray);
+    cox__reaper_collect(runtime, &runtime->lost.stray);
     cox__reaper_free(runtime);
 }
 
 void cox__reaper_forget_stray(struct cox_runtime *runtime)
 {
-    for (struct cox__queue *queue; (queue = runtime->stray);) {
-        runtime->stray = queue->next;
+    for (struct cox__queue *queue; (queue = runtime->lost.stray);) {
+        runtime->lost.stray = queue->next;
         cox__device_queue_free(queue);
     }
 }
@@ -291,7 +291,7 @@ bool cox__reaper_any_stuck(struct cox_runtime *runtime)
 
     cox__watchdog_lock(runtime->watchdog);
     cox__reaper_step_stray(runtime, &next_ns);
-    for (const struct cox__queue *queue = runtime->stray; queue; queue = queue->next)
+    for (const struct cox__queue *queue = runtime->lost.stray; queue; queue = queue->next)
         any |= queue->stuck != NULL;
 
     cox__watchdog_unlock(runtime->watchdog);

@@ -26,7 +26,7 @@ void cox__reaper_free(struct cox_runtime *runtime);
 bool cox__reaper_may_be_left(const struct cox__queue *queue);
 
 /* The session ends; the runtime takes over its lost queues. */
-void cox__reaper_leave(struct cox_session *session);
+void cox__reaper_leave(struct cox_runtime *runtime, struct cox__recovery *recovery);
 
 /* Do the due work for those, as cox__reaper_step does. */
 void cox__reaper_step_stray(struct cox_runtime *runtime, uint64_t *next_ns);

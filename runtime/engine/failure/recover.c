@@ -5,6 +5,7 @@
 #include "recover.h"
 #include "engine/device.h"
 #include "engine/frame.h"
+#include "engine/order.h"
 #include "residency.h"
 #include "spare.h"
 #include "engine/timing.h"
@@ -20,13 +21,13 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
     }
 
     if (frame->bands[band].kind == COX__BAND_CHECK) {
-        cox__spare_release(session);
+        cox__spare_release(&session->spare);
         cox__verify_failed(frame, band);
         return;
     }
 
     if (frame->bands[band].kind == COX__BAND_FETCH) {
-        cox__residency_note_failed(session, frame, band);
+        cox__residency_note_failed(frame, band);
         return;
     }
 
@@ -34,8 +35,8 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
         return;
 
     const uint32_t device = cox__device_fallback(session, frame->pass, report.device);
-    if (device == session->device_count || (ran && cox__frame_pass(session, frame)->in_place) ||
-        !cox__frame_add(session, frame, device, report.first_row, report.rows,
+    if (device == session->devices.count || (ran && cox__frame_pass(frame)->in_place) ||
+        !cox__frame_add(&session->devices, frame, device, report.first_row, report.rows,
                         report.attempt + 1)) {
         frame->status = COX_E_DEVICE_LOST;
         return;
@@ -44,20 +45,20 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
     frame->passes[frame->pass].reason = COX_REASON_RERUN;
 
     /* Without an active device the rows wait for the first device that comes back. */
-    if (cox__device_is_active(&session->devices[device]))
+    if (cox__device_is_active(&session->devices.list[device]))
         cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u go from %s to %s",
                  (unsigned long long)frame->index, report.first_row,
-                 report.first_row + report.rows - 1, session->devices[report.device].info.name,
-                 session->devices[device].info.name);
+                 report.first_row + report.rows - 1, session->devices.list[report.device].info.name,
+                 session->devices.list[device].info.name);
 }
 
 /* ---- bands that were not submitted yet ---- */
 
 /* Whether the band's device may still run it. */
-static bool has_device(const struct cox_session *session, const struct cox__frame *frame,
+static bool has_device(const struct cox__devices *devices, const struct cox__frame *frame,
                        uint32_t band)
 {
-    const struct cox__device *device = &session->devices[frame->reports[band].device];
+    const struct cox__device *device = &devices->list[frame->reports[band].device];
     return cox__device_is_active(device) ||
            (device->state == COX_DEVICE_PROBATION && frame->kind == COX__FRAME_SHADOW);
 }
@@ -67,7 +68,8 @@ static void recover_frame(struct cox_session *session, struct cox__frame *frame)
     /* The loop skips bands that it adds: they have an active device, or no device is active. */
     const uint32_t count = frame->band_count;
     for (uint32_t b = 0; b < count; b++)
-        if (frame->bands[b].state == COX__BAND_PLANNED && !has_device(session, frame, b)) {
+        if (frame->bands[b].state == COX__BAND_PLANNED &&
+            !has_device(&session->devices, frame, b)) {
             cox__frame_end_band(frame, b, COX_E_DEVICE_LOST);
             cox__recover_band(session, frame, b, false);
         }
@@ -75,9 +77,9 @@ static void recover_frame(struct cox_session *session, struct cox__frame *frame)
 
 void cox__recover_planned(struct cox_session *session)
 {
-    for (uint32_t i = 0; i < session->order_count; i++)
-        if (cox__session_frame(session, i)->started)
-            recover_frame(session, cox__session_frame(session, i));
+    for (uint32_t i = 0; i < session->order.count; i++)
+        if (cox__order_at(&session->order, i)->started)
+            recover_frame(session, cox__order_at(&session->order, i));
 
     if (session->warmup.state != COX__WARMUP_FINISHED && session->warmup.frame->started)
         recover_frame(session, session->warmup.frame);
@@ -86,14 +88,14 @@ void cox__recover_planned(struct cox_session *session)
         recover_frame(session, session->shadow.frame);
 }
 
-void cox__recover_drop(struct cox_session *session, struct cox__frame *frame)
+void cox__recover_drop(struct cox__spare *spare, struct cox__frame *frame)
 {
-    frame->pool_left = 0;
+    frame->pool.left = 0;
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (frame->bands[b].state == COX__BAND_PLANNED) {
             cox__frame_end_band(frame, b, frame->status);
             if (frame->bands[b].kind == COX__BAND_CHECK)
-                cox__spare_release(session);
+                cox__spare_release(spare);
         }
 }
 
@@ -101,20 +103,20 @@ void cox__recover_drop(struct cox_session *session, struct cox__frame *frame)
 
 /* An earlier pass wrote wrong rows: the frame restarts from its inputs. If it has overwritten some
  * of them, it ends with an error. */
-static void restart(struct cox_session *session, struct cox__frame *frame)
+static void restart(struct cox__frame *frame)
 {
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (session->pipeline.bindings[i].access == COX__READ_WRITE)
+    for (uint32_t i = 0; i < frame->pipeline->binding_count; i++)
+        if (frame->pipeline->bindings[i].access == COX__READ_WRITE)
             frame->status = COX_E_MISMATCH;
 
     frame->again = !frame->status;
-    frame->pool_left = 0;
+    frame->pool.left = 0;
 }
 
 void cox__recover_convicted(struct cox_session *session, uint32_t device)
 {
-    for (uint32_t i = 0; i < session->order_count; i++) {
-        struct cox__frame *frame = cox__session_frame(session, i);
+    for (uint32_t i = 0; i < session->order.count; i++) {
+        struct cox__frame *frame = cox__order_at(&session->order, i);
         uint32_t count = 0;
         if (frame->started && !frame->status)
             count = frame->band_count;
@@ -126,7 +128,7 @@ void cox__recover_convicted(struct cox_session *session, uint32_t device)
 
             cox__frame_revoke_band(frame, b, COX_E_MISMATCH);
             if (b < frame->first_band)
-                restart(session, frame);
+                restart(frame);
             else if (!frame->again)
                 cox__recover_band(session, frame, b, true);
         }
@@ -135,35 +137,35 @@ void cox__recover_convicted(struct cox_session *session, uint32_t device)
 }
 
 /* Whether a device has yet to join, or has just done so. */
-static bool any_may_join(const struct cox_session *session)
+static bool any_may_join(const struct cox__devices *devices)
 {
-    bool any = cox__device_any_joining(session);
-    for (uint32_t d = 0; d < session->device_count; d++)
-        if (session->devices[d].state == COX_DEVICE_PROBATION && !session->devices[d].lost)
+    bool any = cox__device_any_joining(devices);
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (devices->list[d].state == COX_DEVICE_PROBATION && !devices->list[d].lost)
             any = true;
     return any;
 }
 
 bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
 {
-    const bool joined = cox__device_any_joined(session);
-    if ((joined && !session->no_device_since_ns) || session->no_device ||
-        cox__device_any_active(session) || any_may_join(session))
+    const bool joined = cox__device_any_joined(&session->devices);
+    if ((joined && !session->recovery.no_device_since_ns) || session->no_device ||
+        cox__device_any_active(&session->devices) || any_may_join(&session->devices))
         return false;
 
     /* Wait a while for a lost device to come back. */
-    const uint64_t end_ns = cox__later(session->no_device_since_ns,
-                                       cox__timing_session_timeout_ns(session));
+    const uint64_t end_ns = cox__later(session->recovery.no_device_since_ns,
+                                       cox__timing_session_timeout_ns(&session->settings));
     if (joined && now_ns < end_ns) {
-        if (session->order_count && end_ns < *next_ns)
+        if (session->order.count && end_ns < *next_ns)
             *next_ns = end_ns;
         return false;
     }
 
     pthread_mutex_lock(&session->lock);
     session->no_device = true;
-    pthread_cond_broadcast(&session->slot_free); /* submitters stop waiting for a slot */
-    pthread_cond_broadcast(&session->delivered); /* threads stop waiting for a warm-up */
+    pthread_cond_broadcast(&session->slots.freed); /* submitters stop waiting for a slot */
+    pthread_cond_broadcast(&session->delivered);   /* threads stop waiting for a warm-up */
     pthread_mutex_unlock(&session->lock);
 
     cox__log(&session->runtime->log, COX_LOG_ERROR, "no device is left");

@@ -14,7 +14,7 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
 void cox__recover_planned(struct cox_session *session);
 
 /* The frame ends with an error: drop its bands that have not begun. */
-void cox__recover_drop(struct cox_session *session, struct cox__frame *frame);
+void cox__recover_drop(struct cox__spare *spare, struct cox__frame *frame);
 
 /* A device computes wrongly: repeat what it has done in frames that are not delivered yet. */
 void cox__recover_convicted(struct cox_session *session, uint32_t device);

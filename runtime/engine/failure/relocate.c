@@ -15,6 +15,7 @@
 #include "relocate.h"
 #include "engine/device.h"
 #include "engine/memory.h"
+#include "engine/order.h"
 #include "engine/timing.h"
 
 #include <stdlib.h>
@@ -92,30 +93,30 @@ static void relocate_task(void *ctx)
 /* ---- the engine ---- */
 
 /* End the frame with an error, unless it has one. */
-static void fail(struct cox_session *session, struct cox__frame *frame, cox_status status)
+static void fail(const struct cox__log *log, struct cox__frame *frame, cox_status status)
 {
     if (frame->status)
         return;
 
-    cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: %s",
-             (unsigned long long)frame->index, cox_status_text(status));
+    cox__log(log, COX_LOG_ERROR, "frame %llu: %s", (unsigned long long)frame->index,
+             cox_status_text(status));
     frame->status = status;
 }
 
 /* The buffers keep the memory that they have. Scratch keeps its memory until the next frame that
  * uses it tries again. A missing buffer does not prevent the retry. */
-static void end_tainted(struct cox_session *session, struct cox__frame *frame, uint32_t bindings)
+static void end_tainted(const struct cox__log *log, struct cox__frame *frame, uint32_t bindings)
 {
     cox_status status = COX_E_NOMEM;
-    for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
+    for (uint32_t b = 0; b < frame->pipeline->binding_count; b++)
         if (frame->buffers[b] && bindings >> b & 1) {
             frame->buffers[b]->unsafe = true;
             status = COX_E_MEMORY_UNSAFE;
         }
-    fail(session, frame, status);
+    fail(log, frame, status);
 }
 
-static void install(struct cox_session *session, struct cox__frame *frame,
+static void install(struct cox_runtime *runtime, struct cox__frame *frame,
                     const struct cox__relocation *relocation)
 {
     for (uint32_t i = 0; i < relocation->count; i++) {
@@ -125,17 +126,17 @@ static void install(struct cox_session *session, struct cox__frame *frame,
         else
             frame->scratch[b] = relocation->parts[i].to;
         frame->mems[b] = relocation->parts[i].to;
-        cox__memory_let_go(session->runtime, relocation->parts[i].from);
+        cox__memory_let_go(runtime, relocation->parts[i].from);
     }
 
     cox__log(
-        &session->runtime->log, COX_LOG_WARN,
+        &runtime->log, COX_LOG_WARN,
         "frame %llu goes on in fresh memory: a device that was given up may still write to the old",
         (unsigned long long)frame->index);
 }
 
 /* Whether the running relocation has ended. */
-static bool has_ended(struct cox_session *session, struct cox__frame *frame)
+static bool has_ended(struct cox_runtime *runtime, struct cox__frame *frame)
 {
     struct cox__relocation *relocation = frame->relocation;
     const uint32_t bindings = relocation->bindings;
@@ -143,15 +144,15 @@ static bool has_ended(struct cox_session *session, struct cox__frame *frame)
     if (atomic_load(&relocation->state) == DONE) {
         frame->relocation = NULL;
         if (relocation->status)
-            end_tainted(session, frame, bindings);
+            end_tainted(&runtime->log, frame, bindings);
         else
-            install(session, frame, relocation);
+            install(runtime, frame, relocation);
         free(relocation);
         return true;
     }
 
     /* Of a late look only `look_ns` counts. */
-    const uint64_t now_ns = cox__engine_now(session);
+    const uint64_t now_ns = cox__engine_now(runtime);
     uint64_t counted_ns = now_ns - relocation->last_ns;
     if (counted_ns > relocation->look_ns)
         counted_ns = relocation->look_ns;
@@ -163,7 +164,7 @@ static bool has_ended(struct cox_session *session, struct cox__frame *frame)
         return false;
 
     frame->relocation = NULL; /* the task frees it */
-    end_tainted(session, frame, bindings);
+    end_tainted(&runtime->log, frame, bindings);
     return true;
 }
 
@@ -177,18 +178,17 @@ static bool is_under_way(const struct cox__frame *frame)
 
 /* Returns the buffers that need fresh memory, a bit for each binding. If another buffer is tainted,
  * the frame ends with an error. */
-static uint32_t find_tainted(struct cox_session *session, struct cox__frame *frame)
+static uint32_t find_tainted(struct cox_runtime *runtime, struct cox__frame *frame)
 {
     uint32_t bindings = 0;
-    for (uint32_t b = 0; b < session->pipeline.binding_count; b++) {
+    for (uint32_t b = 0; b < frame->pipeline->binding_count; b++) {
         cox_buffer *buffer = frame->buffers[b]; /* NULL = scratch */
-        if ((buffer && buffer->unsafe) ||
-            !cox__memory_is_tainted(session->runtime, frame->mems[b], true))
+        if ((buffer && buffer->unsafe) || !cox__memory_is_tainted(runtime, frame->mems[b], true))
             continue;
 
-        if (buffer && (buffer->wrapped || session->pipeline.bindings[b].access == COX__READ)) {
+        if (buffer && (buffer->wrapped || frame->pipeline->bindings[b].access == COX__READ)) {
             buffer->unsafe = true;
-            fail(session, frame, COX_E_MEMORY_UNSAFE);
+            fail(&runtime->log, frame, COX_E_MEMORY_UNSAFE);
         } else {
             bindings |= UINT32_C(1) << b;
         }
@@ -204,8 +204,8 @@ static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_
         return false;
 
     relocation->runtime = session->runtime;
-    relocation->last_ns = cox__engine_now(session);
-    relocation->left_ns = cox__timing_session_timeout_ns(session);
+    relocation->last_ns = cox__engine_now(session->runtime);
+    relocation->left_ns = cox__timing_session_timeout_ns(&session->settings);
     relocation->look_ns = relocation->left_ns / LOOKS + 1;
     relocation->bindings = bindings;
     relocation->copies = frame->status == COX_OK;
@@ -220,7 +220,7 @@ static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_
         }
 
     frame->relocation = relocation;
-    session->attention = true; /* the next step looks at the time */
+    session->recovery.attention = true; /* the next step looks at the time */
     cox__loop_wake(session->runtime->loop);
     if (cox__worker_run_now(session->runtime->worker, relocate_task, relocation))
         return true;
@@ -232,12 +232,12 @@ static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_
 
 bool cox__relocate_holds(struct cox_session *session, struct cox__frame *frame)
 {
-    if (!frame->relocation && !atomic_load(&session->runtime->abandoned_queues))
+    if (!frame->relocation && !atomic_load(&session->runtime->lost.abandoned))
         return false;
-    if (frame->relocation && !has_ended(session, frame))
+    if (frame->relocation && !has_ended(session->runtime, frame))
         return true;
 
-    const uint32_t bindings = find_tainted(session, frame);
+    const uint32_t bindings = find_tainted(session->runtime, frame);
     if (!bindings)
         return false;
 
@@ -245,15 +245,15 @@ bool cox__relocate_holds(struct cox_session *session, struct cox__frame *frame)
         return true;
 
     if (begin(session, frame, bindings))
-        return !has_ended(session, frame);
-    end_tainted(session, frame, bindings);
+        return !has_ended(session->runtime, frame);
+    end_tainted(&session->runtime->log, frame, bindings);
     return false;
 }
 
-void cox__relocate_due(const struct cox_session *session, uint64_t *next_ns)
+void cox__relocate_due(const struct cox__order *order, uint64_t *next_ns)
 {
-    for (uint32_t i = 0; i < session->order_count; i++) {
-        const struct cox__relocation *relocation = cox__session_frame(session, i)->relocation;
+    for (uint32_t i = 0; i < order->count; i++) {
+        const struct cox__relocation *relocation = cox__order_at(order, i)->relocation;
         if (!relocation)
             continue;
 

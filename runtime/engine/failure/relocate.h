@@ -10,6 +10,6 @@
 bool cox__relocate_holds(struct cox_session *session, struct cox__frame *frame);
 
 /* Lower *next_ns to when a running relocation is given up. */
-void cox__relocate_due(const struct cox_session *session, uint64_t *next_ns);
+void cox__relocate_due(const struct cox__order *order, uint64_t *next_ns);
 
 #endif

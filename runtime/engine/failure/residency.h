@@ -19,9 +19,9 @@
 
 /* Memory for the row sets of a frame slot, if the session's pipeline has resident bindings. False:
  * there is no memory; call cox__residency_free even so. */
-bool cox__residency_allocate(const struct cox_session *session, struct cox__frame *frame);
+bool cox__residency_allocate(struct cox__frame *frame, uint32_t device_count);
 void cox__residency_free(struct cox__frame *frame);
-void cox__residency_free_history(struct cox_session *session);
+void cox__residency_free_history(struct cox__handed_over *history);
 
 /* A frame of the application starts: its inputs are in the host's memory, and no device has any
  * rows. */
@@ -29,7 +29,7 @@ void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
 
 /* A run of the warm-up has begun a pass on this device alone. It counts as if the device had done
  * the passes before. */
-void cox__residency_start_warmup(const struct cox_session *session, struct cox__frame *frame,
+void cox__residency_start_warmup(const struct cox__devices *devices, struct cox__frame *frame,
                                  uint32_t device);
 
 /* Add FETCH bands for rows that only other devices have, if a planned band reads them or a shadow
@@ -38,12 +38,10 @@ void cox__residency_start_warmup(const struct cox_session *session, struct cox__
 bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame);
 
 /* Whether all rows that a planned band reads are on its device or in the host's memory. */
-bool cox__residency_is_ready(const struct cox_session *session, const struct cox__frame *frame,
-                             uint32_t band);
+bool cox__residency_is_ready(const struct cox__frame *frame, uint32_t band);
 
 /* Whether all that the pass reads for these rows is in the host's memory. */
-bool cox__residency_is_on_host(const struct cox_session *session, const struct cox__frame *frame,
-                               uint32_t first_row, uint32_t rows);
+bool cox__residency_is_on_host(const struct cox__frame *frame, uint32_t first_row, uint32_t rows);
 
 /* Fill in for a job what its device keeps, what to copy to the device, and what to copy from it.
  * The band is ready. False: the rows are in too many pieces. The frame then restarts, and devices
@@ -53,14 +51,13 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
 
 /* A band's job has succeeded: record where its rows are now. The device takes part in the
  * session. */
-void cox__residency_note_done(struct cox_session *session, struct cox__frame *frame,
-                              const struct cox__job *job, uint32_t device);
+void cox__residency_note_done(struct cox__frame *frame, const struct cox__job *job,
+                              uint32_t device);
 
 /* A FETCH band has failed, or will not be done. */
-void cox__residency_note_failed(struct cox_session *session, struct cox__frame *frame,
-                                uint32_t band);
+void cox__residency_note_failed(struct cox__frame *frame, uint32_t band);
 
 /* The device is lost, and with it what it had of the running frames. */
-void cox__residency_forget(struct cox_session *session, uint32_t device);
+void cox__residency_forget(const struct cox__order *order, uint32_t device);
 
 #endif

@@ -19,21 +19,20 @@
  * After this many sets the session does without. */
 enum { SETS_MAX = 8 };
 
-void cox__spare_drop(struct cox_session *session)
+void cox__spare_drop(struct cox_runtime *runtime, const struct cox__spare *spare)
 {
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
-        if (session->spare.mems[i])
-            cox__memory_drop(session->runtime, session->spare.mems[i]);
+    for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++)
+        if (spare->mems[i])
+            cox__memory_drop(runtime, spare->mems[i]);
 }
 
 /* ---- allocation ---- */
 
-cox_status cox__spare_make_mems(const struct cox_session *session, uint32_t bindings,
-                                struct cox__mem **mems, uint32_t *failed)
+cox_status cox__spare_make_mems(struct cox__backend *backend, const struct cox__pipeline *pipeline,
+                                uint32_t bindings, struct cox__mem **mems, uint32_t *failed)
 {
-    struct cox__backend *backend = session->runtime->backend;
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
-        const size_t bytes = session->pipeline.bytes[i];
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        const size_t bytes = pipeline->bytes[i];
         mems[i] = NULL;
 
         cox_status status = COX_OK;
@@ -58,8 +57,8 @@ cox_status cox__spare_make_mems(const struct cox_session *session, uint32_t bind
 static void allocate(struct cox_session *session)
 {
     uint32_t failed;
-    const cox_status status = cox__spare_make_mems(session, UINT32_MAX, session->spare.mems,
-                                                   &failed);
+    const cox_status status = cox__spare_make_mems(session->runtime->backend, &session->pipeline,
+                                                   UINT32_MAX, session->spare.mems, &failed);
 
     if (status)
         cox__log(&session->runtime->log, COX_LOG_WARN, "no rows are done beside the frames: %s",
@@ -97,8 +96,9 @@ static void begin_allocation(struct cox_session *session)
             spare->mems[i] = NULL;
         }
 
-    spare->wait_ns = cox__engine_now(session) + cox__timing_session_timeout_ns(session);
-    session->attention = true; /* the next step looks at the time */
+    spare->wait_ns = cox__engine_now(session->runtime) +
+                     cox__timing_session_timeout_ns(&session->settings);
+    session->recovery.attention = true; /* the next step looks at the time */
     cox__loop_wake(session->runtime->loop);
     cox__transition_spare(spare, COX__SPARE_ALLOCATING);
 
@@ -126,15 +126,15 @@ bool cox__spare_take(struct cox_session *session, const struct cox__frame *owner
     return true;
 }
 
-void cox__spare_use(struct cox_session *session)
+void cox__spare_use(struct cox__spare *spare)
 {
-    session->spare.users++;
+    spare->users++;
 }
 
-void cox__spare_release(struct cox_session *session)
+void cox__spare_release(struct cox__spare *spare)
 {
-    COX_INVARIANT(session->spare.users > 0);
-    session->spare.users--;
+    COX_INVARIANT(spare->users > 0);
+    spare->users--;
 }
 
 /* ---- contents ---- */
@@ -155,25 +155,24 @@ static size_t part_of(const struct cox__pass *pass, uint32_t binding, uint32_t f
     return count * of->pitch_bytes;
 }
 
-static char *data_of(const struct cox_session *session, struct cox__mem *mem, size_t offset)
+static char *data_of(struct cox__backend *backend, struct cox__mem *mem, size_t offset)
 {
-    return (char *)session->runtime->backend->ops->mem_data(mem) + offset;
+    return (char *)backend->ops->mem_data(mem) + offset;
 }
 
-static void copy_part(struct cox_session *session, const struct cox__frame *frame, uint32_t binding,
-                      uint32_t first_row, uint32_t rows)
+static void copy_part(const struct cox_session *session, const struct cox__frame *frame,
+                      uint32_t binding, uint32_t first_row, uint32_t rows)
 {
     size_t offset;
-    const size_t bytes = part_of(cox__frame_pass(session, frame), binding, first_row, rows,
-                                 &offset);
-    memcpy(data_of(session, session->spare.mems[binding], offset),
-           data_of(session, frame->mems[binding], offset), bytes);
+    const size_t bytes = part_of(cox__frame_pass(frame), binding, first_row, rows, &offset);
+    memcpy(data_of(session->runtime->backend, session->spare.mems[binding], offset),
+           data_of(session->runtime->backend, frame->mems[binding], offset), bytes);
 }
 
 void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
                             uint32_t first_row, uint32_t rows)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
@@ -189,7 +188,7 @@ void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame
 void cox__spare_fill_outputs(struct cox_session *session, const struct cox__frame *frame,
                              uint32_t first_row, uint32_t rows)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (cox__written_by_rows(&pass->bindings[i]))
             copy_part(session, frame, i, first_row, rows);
@@ -198,30 +197,30 @@ void cox__spare_fill_outputs(struct cox_session *session, const struct cox__fram
 bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame,
                        uint32_t first_row, uint32_t rows)
 {
-    const struct cox__pass *pass = cox__frame_pass(session, frame);
+    const struct cox__pass *pass = cox__frame_pass(frame);
     bool equal = true;
 
     for (uint32_t i = 0; equal && i < pass->binding_count; i++) {
         size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
         if (cox__written_by_rows(&pass->bindings[i]))
-            equal = memcmp(data_of(session, frame->mems[i], offset),
-                           data_of(session, session->spare.mems[i], offset), bytes) == 0;
+            equal = memcmp(data_of(session->runtime->backend, frame->mems[i], offset),
+                           data_of(session->runtime->backend, session->spare.mems[i], offset),
+                           bytes) == 0;
     }
     return equal;
 }
 
-void cox__spare_digest(const struct cox_session *session, uint32_t number,
+void cox__spare_digest(struct cox__backend *backend, const struct cox__pass *pass,
                        struct cox__mem *const *mems, const void *partials, uint32_t first_row,
                        uint32_t rows, unsigned char digest[32])
 {
-    const struct cox__pass *pass = &session->pipeline.passes[number];
     struct cox__digest sha;
     cox__digest_begin(&sha);
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
         if (cox__written_by_rows(&pass->bindings[i]))
-            cox__digest_feed(&sha, data_of(session, mems[i], offset), bytes);
+            cox__digest_feed(&sha, data_of(backend, mems[i], offset), bytes);
     }
 
     if (partials)
@@ -233,13 +232,13 @@ bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame,
                           uint32_t first_row, uint32_t rows, uint32_t origin)
 {
     const uint32_t before = frame->band_count;
-    const bool added = cox__frame_add(session, frame, device, first_row, rows,
+    const bool added = cox__frame_add(&session->devices, frame, device, first_row, rows,
                                       frame->reports[origin].attempt + 1);
 
     for (uint32_t b = before; b < frame->band_count; b++) {
         frame->bands[b].kind = COX__BAND_CHECK;
         frame->bands[b].origin = origin;
-        cox__spare_use(session);
+        cox__spare_use(&session->spare);
     }
 
     if (!added) { /* the bands that were added run, but alone they do not check the rows */

@@ -11,8 +11,8 @@
 bool cox__spare_take(struct cox_session *session, const struct cox__frame *owner);
 
 /* A band starts to use the spare buffers, after cox__spare_take; a band has stopped using them. */
-void cox__spare_use(struct cox_session *session);
-void cox__spare_release(struct cox_session *session);
+void cox__spare_use(struct cox__spare *spare);
+void cox__spare_release(struct cox__spare *spare);
 
 /* Copy from the frame's buffers the inputs that a band over these rows only reads. */
 void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
@@ -30,7 +30,7 @@ bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame,
                           uint32_t first_row, uint32_t rows, uint32_t origin);
 
 /* SHA-256 of what a pass wrote in these rows of `mems`, and of the partials if not NULL. */
-void cox__spare_digest(const struct cox_session *session, uint32_t pass,
+void cox__spare_digest(struct cox__backend *backend, const struct cox__pass *pass,
                        struct cox__mem *const *mems, const void *partials, uint32_t first_row,
                        uint32_t rows, unsigned char digest[32]);
 

@@ -28,32 +28,32 @@ static double chance(uint64_t frame, uint32_t row)
 }
 
 /* Choose the device that checks a band: of the other devices the one with the least work for the
- * frame, and of those the fastest. Returns device_count if no other device is
- * active. */
-static uint32_t choose_peer(const struct cox_session *session, const struct cox__frame *frame,
+ * frame, and of those the fastest. Returns the number of devices if no
+ * other device is active. */
+static uint32_t choose_peer(const struct cox__devices *devices, const struct cox__frame *frame,
                             uint32_t owner)
 {
-    uint32_t best = session->device_count;
-    for (uint32_t d = 0; d < session->device_count; d++) {
-        const struct cox__device *device = &session->devices[d];
+    uint32_t best = devices->count;
+    for (uint32_t d = 0; d < devices->count; d++) {
+        const struct cox__device *device = &devices->list[d];
         if (d == owner || !cox__device_is_active(device))
             continue;
 
-        if (best == session->device_count || frame->at_work[d] < frame->at_work[best] ||
+        if (best == devices->count || frame->at_work[d] < frame->at_work[best] ||
             (frame->at_work[d] == frame->at_work[best] &&
              device->passes[frame->pass].single_device_ns <
-                 session->devices[best].passes[frame->pass].single_device_ns))
+                 devices->list[best].passes[frame->pass].single_device_ns))
             best = d;
     }
     return best;
 }
 
-static bool is_candidate(const struct cox_session *session, const struct cox__frame *frame,
+static bool is_candidate(const struct cox__settings *settings, const struct cox__frame *frame,
                          uint32_t band)
 {
     const struct cox__band *of = &frame->bands[band];
     return of->state == COX__BAND_DONE && of->kind != COX__BAND_CHECK && !of->checked &&
-           chance(frame->index, frame->reports[band].first_row) < session->verify;
+           chance(frame->index, frame->reports[band].first_row) < settings->verify;
 }
 
 static uint32_t failed_checks(const struct cox__frame *frame, uint32_t band)
@@ -68,11 +68,11 @@ static uint32_t failed_checks(const struct cox__frame *frame, uint32_t band)
 static void log_unverified(struct cox_session *session, const struct cox__frame *frame,
                            uint32_t first_row, uint32_t rows, const char *why)
 {
-    if (!session->verify_refused)
+    if (!session->warned.unverified)
         cox__log(&session->runtime->log, COX_LOG_WARN,
                  "frame %llu: rows %u..%u are not verified: %s", (unsigned long long)frame->index,
                  first_row, first_row + rows - 1, why);
-    session->verify_refused = true;
+    session->warned.unverified = true;
 }
 
 /* The spare buffers are not available to the frame. Returns whether the frame waits for them. */
@@ -80,10 +80,10 @@ static bool wait_for_spare(struct cox_session *session, const struct cox__frame 
 {
     const enum cox__spare_state state = atomic_load(&session->spare.state);
     const bool late = state == COX__SPARE_ALLOCATING &&
-                      cox__engine_now(session) >= session->spare.wait_ns;
+                      cox__engine_now(session->runtime) >= session->spare.wait_ns;
 
     if (late)
-        log_unverified(session, frame, 0, cox__frame_pass(session, frame)->rows,
+        log_unverified(session, frame, 0, cox__frame_pass(frame)->rows,
                        "a driver does not return from making copies");
     return state != COX__SPARE_UNAVAILABLE && !late;
 }
@@ -92,8 +92,8 @@ static bool wait_for_spare(struct cox_session *session, const struct cox__frame 
 static bool check_band(struct cox_session *session, struct cox__frame *frame, uint32_t band)
 {
     const struct cox_band_report report = frame->reports[band];
-    const uint32_t peer = choose_peer(session, frame, report.device);
-    const bool alone = peer == session->device_count;
+    const uint32_t peer = choose_peer(&session->devices, frame, report.device);
+    const bool alone = peer == session->devices.count;
     frame->bands[band].checked = true;
 
     if (alone || failed_checks(frame, band) >= CHECKS_MAX) {
@@ -114,11 +114,11 @@ static bool check_band(struct cox_session *session, struct cox__frame *frame, ui
 bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame)
 {
     bool any = false;
-    if (frame->sampled || frame->status || cox__frame_pass(session, frame)->in_place)
+    if (frame->sampled || frame->status || cox__frame_pass(frame)->in_place)
         return false;
 
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
-        any |= is_candidate(session, frame, b);
+        any |= is_candidate(&session->settings, frame, b);
 
     if (any && !cox__spare_take(session, frame))
         return wait_for_spare(session, frame);
@@ -128,7 +128,7 @@ bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame)
     /* Checks are bands too: the loop does not look at those that it adds. */
     const uint32_t count = frame->band_count;
     for (uint32_t b = frame->first_band; any && b < count; b++)
-        if (is_candidate(session, frame, b) && !check_band(session, frame, b))
+        if (is_candidate(&session->settings, frame, b) && !check_band(session, frame, b))
             break;
 
     return frame->unfinished > 0;
@@ -136,20 +136,20 @@ bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame)
 
 /* Partials of a band, if the band `whole` has the same rows; NULL if there is nothing to
  * compare. */
-static const void *partials_of(const struct cox_session *session, const struct cox__frame *frame,
-                               uint32_t band, const struct cox_band_report *whole)
+static const void *partials_of(const struct cox__frame *frame, uint32_t band,
+                               const struct cox_band_report *whole)
 {
     const bool same = frame->reports[band].rows == whole->rows;
-    if (!cox__frame_pass(session, frame)->partial_bytes || !same)
+    if (!cox__frame_pass(frame)->partial_bytes || !same)
         return NULL;
     return frame->bands[band].partials;
 }
 
 /* ---- the vote ---- */
 
-static const char *name_of(const struct cox_session *session, uint32_t device)
+static const char *name_of(const struct cox__devices *devices, uint32_t device)
 {
-    return session->devices[device].info.name;
+    return devices->list[device].info.name;
 }
 
 /* Have a device repeat the rows that are voted on. */
@@ -160,7 +160,7 @@ static void ask_voter(struct cox_session *session, struct cox__frame *frame, uin
     vote->state = state;
     cox__spare_fill_outputs(session, frame, vote->first_row, vote->rows);
 
-    if (cox__device_is_active(&session->devices[device]) &&
+    if (cox__device_is_active(&session->devices.list[device]) &&
         cox__spare_add_check(session, frame, device, vote->first_row, vote->rows, vote->band))
         return;
 
@@ -182,18 +182,19 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
     vote->rows = report->rows;
     vote->peer = report->device;
 
-    cox__spare_digest(session, frame->pass, frame->mems, partials_of(session, frame, band, report),
-                      report->first_row, report->rows, vote->of_owner);
-    cox__spare_digest(session, frame->pass, session->spare.mems,
-                      partials_of(session, frame, check, &frame->reports[band]), report->first_row,
+    cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), frame->mems,
+                      partials_of(frame, band, report), report->first_row, report->rows,
+                      vote->of_owner);
+    cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), session->spare.mems,
+                      partials_of(frame, check, &frame->reports[band]), report->first_row,
                       report->rows, vote->of_peer);
 
     cox__log(&session->runtime->log, COX_LOG_WARN,
              "frame %llu: %s and %s disagree about rows %u..%u", (unsigned long long)frame->index,
-             name_of(session, owner), name_of(session, vote->peer), report->first_row,
-             report->first_row + report->rows - 1);
+             name_of(&session->devices, owner), name_of(&session->devices, vote->peer),
+             report->first_row, report->first_row + report->rows - 1);
 
-    if (third < session->device_count)
+    if (third < session->devices.count)
         ask_voter(session, frame, third, COX__VOTE_THIRD);
     else
         ask_voter(session, frame, owner, COX__VOTE_OWNER);
@@ -202,7 +203,7 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
 static void convict(struct cox_session *session, uint32_t device)
 {
     cox__log(&session->runtime->log, COX_LOG_ERROR, "%s gives wrong rows",
-             name_of(session, device));
+             name_of(&session->devices, device));
     cox__device_fail(session, device, COX_E_MISMATCH);
 }
 
@@ -234,8 +235,8 @@ static void count_vote(struct cox_session *session, struct cox__frame *frame,
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "frame %llu: nothing tells whose rows %u..%u are right, those of %s or of %s",
                  (unsigned long long)frame->index, vote->first_row,
-                 vote->first_row + vote->rows - 1, name_of(session, owner),
-                 name_of(session, vote->peer));
+                 vote->first_row + vote->rows - 1, name_of(&session->devices, owner),
+                 name_of(&session->devices, vote->peer));
     }
 }
 
@@ -257,27 +258,26 @@ static bool agrees(const struct cox_session *session, const struct cox__frame *f
 {
     const uint32_t origin = frame->bands[check].origin;
     const struct cox_band_report *report = &frame->reports[check];
-    const void *mine = partials_of(session, frame, check, &frame->reports[origin]);
-    const void *theirs = partials_of(session, frame, origin, report);
+    const void *mine = partials_of(frame, check, &frame->reports[origin]);
+    const void *theirs = partials_of(frame, origin, report);
 
     return cox__spare_equals(session, frame, report->first_row, report->rows) &&
-           (!mine || !theirs ||
-            memcmp(mine, theirs, cox__frame_pass(session, frame)->partial_bytes) == 0);
+           (!mine || !theirs || memcmp(mine, theirs, cox__frame_pass(frame)->partial_bytes) == 0);
 }
 
 void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uint32_t check)
 {
     const struct cox_band_report report = frame->reports[check];
     const uint32_t origin = frame->bands[check].origin;
-    cox__spare_release(session);
+    cox__spare_release(&session->spare);
     if (frame->status)
         return;
 
     if (is_vote(frame, check)) {
         unsigned char digest[32];
-        cox__spare_digest(session, frame->pass, session->spare.mems,
-                          partials_of(session, frame, check, &frame->reports[origin]),
-                          report.first_row, report.rows, digest);
+        cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), session->spare.mems,
+                          partials_of(frame, check, &frame->reports[origin]), report.first_row,
+                          report.rows, digest);
         count_vote(session, frame, digest);
         return;
     }

@@ -1,10 +1,9 @@
-/* Commands from their enqueue on, and how the application learns that they have ended.
+/* Commands from their enqueue on, and how the application learns of their end.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "audit/layer.h"
 
-/* Begin a command. Returns with the lock held; command_submit gives it back. NULL for a queue that is not
- * known. */
+/* Begin a command. Takes the lock, which command_submit releases. Returns NULL if the queue is unknown. */
 static struct command *command_begin(enum call call, cl_command_queue handle, cl_uint wait_count, const cl_event *wait,
                                      cl_bool blocking)
 {
@@ -15,12 +14,12 @@ static struct command *command_begin(enum call call, cl_command_queue handle, cl
         return NULL;
     struct queue *queue = object->queue;
     struct command *command = must_alloc(1, sizeof *command);
-    command->refs = 2; /* being in flight, and the call until command_end: another thread may be faster */
+    command->refs = 2; /* in flight, and this call until command_end: another thread may complete the command first */
     command->call = call_name[call];
     command->queue = queue;
     queue->refs++;
     command->blocking = blocking;
-    command->deps = must_alloc(wait_count + 1, sizeof *command->deps); /* and the gate */
+    command->deps = must_alloc(wait_count + 1, sizeof *command->deps); /* plus the gate */
     for (cl_uint i = 0; wait && i < wait_count; i++) {
         const struct object *event = find(wait[i], AUDIT_TYPE_EVENT);
         struct command *before = event ? event->command : NULL;
@@ -52,7 +51,7 @@ static void add_access(struct command *command, struct access access)
         command->access[command->access_count++] = access;
 }
 
-/* Bytes [offset, offset + bytes) of a buffer; bytes = SIZE_MAX: to its end. */
+/* Bytes [offset, offset + bytes) of a buffer. If `bytes` is SIZE_MAX, to its end. */
 static struct access mem_access(const struct object *mem, size_t offset, size_t bytes, bool write)
 {
     if (!mem || mem->bytes == 0 || offset >= mem->bytes)
@@ -88,7 +87,7 @@ static void touch_all(struct command *command, cl_uint count, const cl_mem *mems
         touch(command, mems[i], 0, SIZE_MAX, write);
 }
 
-/* All is known: check it against what is in flight, and be in flight. Gives the lock back. */
+/* All accesses are known: check the command, and add it to those in flight. Releases the lock. */
 static void command_submit(struct command *command)
 {
     if (command) {
@@ -100,7 +99,7 @@ static void command_submit(struct command *command)
     pthread_mutex_unlock(&lock);
 }
 
-/* The driver has answered. */
+/* The driver has returned `error`. */
 static cl_int command_end(struct command *command, cl_int error, cl_event *event)
 {
     answered(error);
@@ -131,7 +130,7 @@ static cl_int command_end(struct command *command, cl_int error, cl_event *event
     return error;
 }
 
-/* ---- what a command touches ---- */
+/* ---- accesses of a command ---- */
 
 /* A box in a buffer, as the range from its first to its last byte. */
 struct box {
@@ -158,7 +157,7 @@ static void touch_host_box(struct command *command, const void *host, struct box
     touch_host(command, (const char *)host + box.offset, box.bytes, write);
 }
 
-/* A kernel writes what it has by a pointer that is not to const, unless the object is CL_MEM_READ_ONLY. */
+/* A kernel is assumed to write all its buffers, except through pointers to const and if they are CL_MEM_READ_ONLY. */
 static void touch_args(struct command *command, const struct object *kernel)
 {
     for (unsigned i = 0; kernel && i < ARGS_MAX; i++) {
@@ -196,8 +195,8 @@ static void touch_launch(struct command *command, cl_kernel kernel, cl_uint dims
     touch_args(command, object);
 }
 
-/* Markers and barriers without a wait list stand behind everything that is in flight in their queue; what comes later
- * in the queue stands behind a barrier. */
+/* In an out-of-order queue, markers and barriers without a wait list wait for all commands in flight. Later
+ * commands wait for a barrier. */
 static void place_in_queue(struct command *command, bool behind_all, bool gate)
 {
     if (!command || command->queue->in_order)
@@ -218,7 +217,7 @@ static void place_in_queue(struct command *command, bool behind_all, bool gate)
 #define WAIT cl_uint wait_count, const cl_event *wait, cl_event *event
 #define REST wait_count, wait, event
 
-/* A command, and what is to be done once it has begun: say what it touches. */
+/* Defines a command. The last argument adds its accesses. */
 #define COMMAND(name, blocking, decl, args, ...)                                                 \
     cl_int CL_API_CALL audit_##name decl                                                         \
     {                                                                                            \
@@ -270,7 +269,7 @@ COMMAND(clEnqueueMarkerWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (
 COMMAND(clEnqueueBarrierWithWaitList, CL_FALSE, (cl_command_queue queue, WAIT), (queue, REST),
         place_in_queue(command, wait_count == 0, true))
 
-/* What these touch is not known. */
+/* The ranges of these are not known. */
 COMMAND(clEnqueueReadImage, blocking,
         (cl_command_queue queue, cl_mem m, cl_bool blocking, const size_t *o, const size_t *r, size_t p, size_t s,
          void *v, WAIT),
@@ -306,9 +305,9 @@ static void note_mapping(struct mapping mapping, const char *call)
     pthread_mutex_unlock(&lock);
 }
 
-/* A map brings the contents to the host: where they live in the application's memory, the driver may write there, but
- * for an object that no kernel can have changed. An unmap, if the mapping was for writing, brings them back: it writes
- * the buffer, but only reads the application's memory. */
+/* A map brings the contents to the host. If they are in the application's memory, the driver may write there,
+ * except for an object that no kernel can have changed. An unmap after writing brings them back: it writes the
+ * buffer and only reads the application's memory. */
 void *CL_API_CALL audit_clEnqueueMapBuffer(cl_command_queue queue, cl_mem mem, cl_bool blocking, cl_map_flags flags,
                                            size_t offset, size_t bytes, WAIT, cl_int *error)
 {
@@ -319,7 +318,7 @@ void *CL_API_CALL audit_clEnqueueMapBuffer(cl_command_queue queue, cl_mem mem, c
     struct access checked = access;
     bool in_host = object && object->host;
     checked.write = in_host && !(flags & CL_MAP_WRITE_INVALIDATE_REGION) && !(object->flags & CL_MEM_READ_ONLY);
-    checked.root = 0; /* mapping what is mapped is allowed */
+    checked.root = 0; /* mapping a mapped region is allowed */
     add_access(command, checked);
     if (command && in_host && !(flags & CL_MAP_WRITE_INVALIDATE_REGION))
         forget_written(access.from, access.to, access.root);
@@ -381,7 +380,7 @@ void *CL_API_CALL audit_clEnqueueMapImage(cl_command_queue queue, cl_mem mem, cl
 
 /* --- Flushing, waiting, polling -------------------------------------------------------------------------- */
 
-/* A call that flushes the queue, or sees the end of all that is in it, too. */
+/* clFlush and clFinish: flush the queue. With `finish`, all its commands are complete afterwards. */
 static cl_int pass_sync(enum call call, cl_command_queue handle, __typeof__(&clFlush) function, bool finish)
 {
     enter(call);
@@ -466,14 +465,14 @@ cl_int CL_API_CALL audit_clGetEventInfo(cl_event event, cl_event_info info, size
 
 /* --- Callbacks ------------------------------------------------------------------------------------------- */
 
-/* Kept for ever in `callbacks`: a driver may call late or never. */
+/* Never freed, since a driver may call late or never. */
 struct callback {
     struct callback *next;
     void(CL_CALLBACK *fn)(cl_event, cl_int, void *);
     void *user;
     bool free;
 };
-static struct callback *callbacks; /* those whose call is over are used again */
+static struct callback *callbacks; /* finished ones are reused */
 
 static void CL_CALLBACK run_callback(cl_event event, cl_int status, void *arg)
 {

@@ -1,9 +1,9 @@
-/* Commands in flight: which must have ended before which, what each touches, and the rules about that.
+/* Commands in flight: their order, the memory that they access, and the rules about both.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "audit/layer.h"
 
-/* Host memory that a kernel wrote through a buffer. Until that is mapped, only the buffer has what it wrote. */
+/* Host memory that a kernel wrote through a buffer. Until it is mapped, only that buffer has the new contents. */
 struct written {
     struct written *next;
     uintptr_t from, to;
@@ -73,7 +73,7 @@ void complete(struct command *command)
     if (command->done)
         return;
     command->refs++;
-    command->done = true; /* stops the recursion; leave_flight needs nothing of it */
+    command->done = true; /* stops the recursion; leave_flight does not need it */
     for (unsigned i = 0; i < command->dep_count; i++)
         complete(command->deps[i]);
     if (command->queue->in_order)
@@ -87,13 +87,13 @@ void complete_queue(struct queue *queue, uint64_t up_to)
     for (struct command *c = oldest; c;) {
         if (c->queue == queue && c->number <= up_to && !c->done) {
             complete(c);
-            c = oldest; /* completing it may have changed the list behind us */
+            c = oldest; /* the list may have changed */
         } else
             c = c->next;
     }
 }
 
-/* Mark everything that must have ended before the command begins. */
+/* Mark all commands that must have ended before this one begins. */
 static void mark_before(struct command *command)
 {
     for (unsigned i = 0; i < command->dep_count; i++)
@@ -110,7 +110,7 @@ static void mark_before(struct command *command)
         }
 }
 
-/* The range of `a` that meets one of `b`, which goes into *other; NULL if none does. */
+/* Find a range of `a` that conflicts with one of `b`, which is stored in *other. Returns NULL without a conflict. */
 static const struct access *conflict(const struct command *a, const struct command *b, const struct access **other)
 {
     for (unsigned i = 0; i < a->access_count; i++)
@@ -129,10 +129,10 @@ static bool is_kernel(const struct command *command)
     return command->call == call_name[CALL_clEnqueueNDRangeKernel];
 }
 
-/* What a kernel touches of an argument is not known, so it counts as all of it. Between devices that is as it should
- * be: each has buffers or sub-buffers of its own bands. But a copy on another queue of the kernel's own device, to a
- * part of its argument, may well go to rows that the kernel leaves alone: that is a rule of its own, for those who want
- * to be that strict. */
+/* Whether the conflict is between a kernel and a copy on another queue of the same device, to a part of the
+ * kernel's argument. The layer does not know which part of an argument a kernel accesses, and assumes all of it.
+ * Such a copy may go to rows that the kernel does not access, so it has a separate rule, for stricter checks.
+ * Between devices this does not apply: each has buffers or sub-buffers with its bands alone. */
 static bool maybe_apart(const struct command *a, const struct access *x, const struct command *b,
                         const struct access *y)
 {
@@ -142,7 +142,7 @@ static bool maybe_apart(const struct command *a, const struct access *x, const s
     return kernel->from < copy->from || kernel->to > copy->to;
 }
 
-/* Whether there is nothing to say. */
+/* Returns whether the command overlaps no other. */
 static bool check_overlap(struct command *command)
 {
     marks++;
@@ -176,7 +176,7 @@ static void check_mapped(const struct command *command)
         }
 }
 
-/* ---- what kernels have written in host memory ---- */
+/* ---- host memory that kernels have written ---- */
 
 static void add_written(uintptr_t from, uintptr_t to, unsigned root)
 {
@@ -210,7 +210,8 @@ static bool reads_host_memory(const struct access *access)
     return !access->space && !access->write;
 }
 
-/* A mapping is what makes it good; what an unmapping takes to the buffer is seen with the kernel that reads it. */
+/* Check reads of host memory that a kernel wrote and nothing has mapped since. The map itself is allowed. An unmap
+ * is too, since the kernel that reads the buffer is checked. */
 static void check_hand_over(const struct command *command)
 {
     if (command->call == call_name[CALL_clEnqueueMapBuffer] || command->call == call_name[CALL_clEnqueueUnmapMemObject])

@@ -1,5 +1,6 @@
-/* What the application makes, retains and releases. Before a driver sees a release, the object is forgotten; after it
- * has made one, it is entered: so an address that a driver uses again is never taken for the old object.
+/* Objects that the application creates, retains and releases. An object is removed before the driver sees its
+ * release, and added after the driver has created it. So a new object at the same address is not taken for the old
+ * one.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "audit/layer.h"
@@ -14,7 +15,7 @@ static struct object **bucket_of(const void *handle)
     return &bucket[(size_t)(((uint64_t)(uintptr_t)handle >> 3) * 0x9e3779b97f4a7c15u >> 52) % BUCKETS];
 }
 
-/* The pointer to it in its bucket, or the NULL at the end. */
+/* The pointer to the object in its bucket, or to the NULL at the end. */
 static struct object **find_place(const void *handle, enum audit_type type)
 {
     struct object **place = bucket_of(handle);
@@ -49,7 +50,7 @@ static void forget(struct object *object)
         queue_put(object->queue);
     }
     if (object->type == AUDIT_TYPE_BUFFER && object->host)
-        forget_written(0, UINTPTR_MAX, object->root); /* nobody can map it any more */
+        forget_written(0, UINTPTR_MAX, object->root); /* it can no longer be mapped */
     command_put(object->command);
     free(object);
 }
@@ -58,7 +59,7 @@ struct object *remember(const void *handle, enum audit_type type)
 {
     struct object *old = find(handle, type);
     if (old)
-        forget(old); /* its release went past us */
+        forget(old); /* the layer did not see its release */
     struct object *object = must_alloc(1, sizeof *object);
     *object = (struct object){.handle = handle, .type = type, .refs = 1, .next = *bucket_of(handle)};
     *bucket_of(handle) = object;
@@ -68,8 +69,8 @@ struct object *remember(const void *handle, enum audit_type type)
 
 /* --- Retaining and releasing ----------------------------------------------------------------------------- */
 
-/* The application retains (`by` = 1) or releases (-1) it. False if nothing of that handle is alive; the driver is then
- * not asked, it might crash. */
+/* The application retains (`by` = 1) or releases (-1) an object. Returns false if no live object has this handle.
+ * The caller then does not call the driver, which might crash. */
 static bool counted(const void *handle, enum audit_type type, int by, const char *call)
 {
     pthread_mutex_lock(&lock);
@@ -86,7 +87,7 @@ static bool counted(const void *handle, enum audit_type type, int by, const char
     return known;
 }
 
-/* A device that is no sub-device is not counted: retaining and releasing it does nothing. */
+/* Only sub-devices are counted. Retaining and releasing other devices has no effect. */
 static bool counted_device(cl_device_id device, enum audit_type type, int by, const char *call)
 {
     cl_device_id parent = NULL;
@@ -117,9 +118,10 @@ COUNTED(Kernel, cl_kernel, counted, KERNEL, KERNEL)
 COUNTED(Event, cl_event, counted, EVENT, EVENT)
 COUNTED(Device, cl_device_id, counted_device, SUB_DEVICE, DEVICE)
 
-/* --- Making ---------------------------------------------------------------------------------------------- */
+/* --- Creating -------------------------------------------------------------------------------------------- */
 
-/* The driver has made an object. Returns with it, and with the lock held; NULL, and without the lock, if it has not. */
+/* The driver has created an object. Returns it with the lock held. If `handle` is NULL, returns NULL without the
+ * lock. */
 static struct object *begin_object(const void *handle, enum audit_type type, const char *call)
 {
     answered(handle ? CL_SUCCESS : CL_INVALID_VALUE);
@@ -136,7 +138,7 @@ static void made(const void *handle, enum audit_type type, const char *call)
         pthread_mutex_unlock(&lock);
 }
 
-/* The most that one of its devices asks of a sub-buffer. */
+/* The largest alignment of sub-buffers that one of the context's devices needs. */
 static size_t alignment_of(cl_context context)
 {
     size_t align = 1, bytes = 0;
@@ -232,7 +234,7 @@ static void made_part(cl_mem handle, cl_mem parent, cl_mem_flags flags, cl_buffe
     pthread_mutex_unlock(&lock);
 }
 
-/* A maker: `note` enters the `handle` that it gives to the `call`. */
+/* Defines a creating function. `note` adds the new `handle`. */
 #define MAKER(type, name, note, decl, args)    \
     type CL_API_CALL audit_##name decl         \
     {                                          \
@@ -243,7 +245,7 @@ static void made_part(cl_mem handle, cl_mem parent, cl_mem_flags flags, cl_buffe
         return handle;                         \
     }
 
-/* One that makes something with nothing more to it. */
+/* One whose object needs no other fields. */
 #define PLAIN_MAKER(type, kind, name, decl, args) MAKER(type, name, made(handle, AUDIT_TYPE_##kind, call), decl, args)
 
 MAKER(cl_context, clCreateContext, made_context(handle, call),
@@ -288,7 +290,7 @@ cl_event CL_API_CALL audit_clCreateUserEvent(cl_context context, cl_int *error)
     return event;
 }
 
-/* Makers of several, which say how many in `got`. */
+/* Functions that create several objects and store their number in `got`. */
 #define SEVERAL(name, kind, decl, args)                                \
     cl_int CL_API_CALL audit_##name decl                               \
     {                                                                  \
@@ -331,8 +333,8 @@ cl_int CL_API_CALL audit_clCompileProgram(cl_program program, cl_uint count, con
     return next.clCompileProgram(program, count, devices, options, header_count, headers, names, notify, user);
 }
 
-/* Whether the argument is a pointer to const: then the kernel only reads what it is given. False too where the driver
- * does not know. */
+/* Whether the argument is a pointer to const, so that the kernel only reads the buffer. False if the driver does
+ * not know. */
 static bool is_to_const(cl_kernel kernel, cl_uint index)
 {
     cl_kernel_arg_type_qualifier qualifier = 0;
@@ -343,7 +345,7 @@ static bool is_to_const(cl_kernel kernel, cl_uint index)
     return space == CL_KERNEL_ARG_ADDRESS_CONSTANT || (qualifier & CL_KERNEL_ARG_TYPE_CONST) != 0;
 }
 
-/* An argument of a pointer's size that is a living memory object's handle is taken for one. */
+/* An argument with the size of a pointer whose value is a live memory object's handle counts as that object. */
 cl_int CL_API_CALL audit_clSetKernelArg(cl_kernel kernel, cl_uint index, size_t bytes, const void *value)
 {
     enter(CALL_clSetKernelArg);

@@ -1,4 +1,4 @@
-/* The application's callbacks on their way through the layer.
+/* The application's callbacks, which pass through the layer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faults/layer.h"
 
@@ -36,7 +36,7 @@ void deliver(struct callback *callback, cl_int status)
     free_callback(callback);
 }
 
-/* The driver's call. */
+/* Called by the driver. */
 static void CL_CALLBACK on_callback(cl_event event, cl_int real, void *user)
 {
     struct callback *callback = user;
@@ -75,13 +75,13 @@ bool deliver_doomed(void)
         for (struct callback *callback = callbacks; callback && !due; callback = callback->next) {
             if (callback->made || !callback->command->doomed)
                 continue;
-            /* One whose command still runs is the driver's to make. */
+            /* While its command still runs, the driver will call it. */
             left = true;
             if (visible(callback->command, CL_RUNNING) < 0 || callback->command->faults.by[FAULT_KIND_NEVER_SEEN]) {
                 due = callback;
                 call = *callback;
                 call.status = callback->command->doom_code;
-                callback->made = true; /* it stays in the list: the driver knows its address */
+                callback->made = true; /* it stays in the list, since the driver has its address */
             }
         }
         pthread_mutex_unlock(&lock);

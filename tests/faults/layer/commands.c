@@ -1,4 +1,4 @@
-/* Commands on their way to the driver, and the faults that they suffer there.
+/* Commands on their way to the driver, and their faults.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faults/layer.h"
 
@@ -61,12 +61,12 @@ void issue_prepare(struct issue *issue)
             issue->own_wait[issue->wait_count++] = issue->flush_gate;
         issue->wait = issue->own_wait;
     }
-    /* What gives a pointer, or takes one back, runs all the same. */
+    /* Maps and unmaps always run, since they return a pointer or take one back. */
     issue->skip = by[FAULT_KIND_STATUS] && !(classes & (FAULT_MAP | FAULT_UNMAP));
 }
 
-/* A marker behind the command, which waits for a gate that the ticker opens. On return the event is the marker's.
- * Without gates all that happens here and now. */
+/* Enqueue a marker behind the command. It waits for a gate that the ticker opens. On return, `issue->event` is the
+ * marker's. If the device cannot wait for gates, wait here instead. */
 static void add_tail(struct issue *issue, struct command *command)
 {
     struct job job = {.kind = JOB_TAIL, .head = issue->event, .flips = issue->flips, .command = command};
@@ -89,7 +89,7 @@ static void add_tail(struct issue *issue, struct command *command)
     }
     issue->event = marker;
     pthread_mutex_lock(&lock);
-    command->head = job.head; /* released with the command, since the application may ask for its times */
+    command->head = job.head; /* released with the command, since the application may query its times */
     command->hold = TAILED;
     add_job(&job);
     pthread_mutex_unlock(&lock);
@@ -103,7 +103,7 @@ static void issue_failed(struct issue *issue)
         open_gate(issue->flush_gate);
 }
 
-/* The command is in the driver's queue, with an event. */
+/* The command is in the driver's queue and has an event. */
 static cl_int issue_made(struct issue *issue)
 {
     struct queue *queue = issue->queue;
@@ -115,7 +115,7 @@ static cl_int issue_made(struct issue *issue)
     queue->refs++;
     pthread_mutex_unlock(&lock);
     if (issue->gate) {
-        /* The queue stays until it is empty: the last release of one waits in some drivers. */
+        /* Keep the queue until it is empty: in some drivers the last release waits for that. */
         next.clRetainCommandQueue(queue->handle);
         next.clRetainEvent(issue->event);
         command->hold = HELD;
@@ -150,7 +150,7 @@ static cl_int issue_made(struct issue *issue)
         struck(by[FAULT_KIND_NEVER_SEEN]);
     }
     enter_object(issue->event, TYPE_EVENT, bit(queue->device), queue->context)->command = command;
-    if (queue->context->dead & bit(queue->device)) /* it vanished while the driver took the command */
+    if (queue->context->dead & bit(queue->device)) /* it vanished while the driver accepted the command */
         doom(command, bit(queue->device), devices[queue->device].code);
     pthread_mutex_unlock(&lock);
     cl_int code = CL_SUCCESS;
@@ -220,8 +220,8 @@ COMMAND(clEnqueueFillImage, CL_FALSE,
         (cl_command_queue queue, cl_mem m, const void *p, const size_t *o, const size_t *r, WAIT),
         (queue, m, p, o, r, REST), PLAIN, PLAIN)
 
-/* A device that is gone takes its mappings along. The driver below knows nothing of that: PoCL would keep the memory
- * object, and so its context, for ever. */
+/* When a device vanishes, its mappings vanish too. The driver does not know that, so unmap here: PoCL would
+ * otherwise keep the memory object and its context. */
 static void forget_mapping(cl_command_queue handle, cl_mem mem, void *mapped)
 {
     struct queue *queue = queue_of(handle);

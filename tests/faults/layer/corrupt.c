@@ -1,4 +1,4 @@
-/* Wrong results: commands that make them, take them along, and bring them to the host.
+/* Wrong results: commands that cause them, copy them, and bring them to the host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faults/layer.h"
 
@@ -23,14 +23,14 @@ void flip(const struct flips *flips)
     struck(flips->line);
 }
 
-/* Under the lock: bytes [from, to) of the buffer are the kernel's, and wrong. */
+/* Under the lock: mark bytes [from, to) of the buffer as wrong results of a kernel. */
 static void taint(struct mem *mem, size_t from, size_t to, struct lie *lie)
 {
     struct taint *fresh = must_alloc(1, sizeof *fresh);
     struct taint **place = &mem->root->taints;
     *fresh = (struct taint){.lie = lie, .from = mem->from + from, .to = mem->from + to};
     lie->refs++;
-    while (*place) { /* those that have been told need not be remembered */
+    while (*place) { /* drop those that were already shown */
         struct taint *old = *place;
         if (!old->lie->told) {
             place = &old->next;
@@ -42,7 +42,7 @@ static void taint(struct mem *mem, size_t from, size_t to, struct lie *lie)
     *place = fresh;
 }
 
-/* A kernel whose results are to be wrong: what it may write is. */
+/* Mark everything that the kernel may write, if its results are to be wrong. */
 static void taint_outputs(const struct issue *issue, cl_kernel kernel)
 {
     struct line *line = issue->faults.by[FAULT_KIND_CORRUPT];
@@ -62,7 +62,7 @@ static void taint_outputs(const struct issue *issue, cl_kernel kernel)
     pthread_mutex_unlock(&lock);
 }
 
-/* A copy takes wrong results along. */
+/* A copy also copies wrong results. */
 static void taint_copy(cl_mem from, cl_mem to, size_t from_offset, size_t to_offset, size_t bytes)
 {
     pthread_mutex_lock(&lock);
@@ -79,8 +79,8 @@ static void taint_copy(cl_mem from, cl_mem to, size_t from_offset, size_t to_off
     pthread_mutex_unlock(&lock);
 }
 
-/* A command brings bytes [offset, offset + bytes) of the buffer to the host: what of them is to be wrong there? Leaves
- * open where they go. */
+/* Find which of bytes [offset, offset + bytes) of the buffer must be wrong on the host. The caller adds the host
+ * address. */
 static void find_flips(struct issue *issue, cl_mem mem, size_t offset, size_t bytes)
 {
     struct line *line = issue->faults.by[FAULT_KIND_CORRUPT];
@@ -106,7 +106,7 @@ static void find_flips(struct issue *issue, cl_mem mem, size_t offset, size_t by
     pthread_mutex_unlock(&lock);
 }
 
-/* The same of a box of the buffer, which goes to a box of the memory at `host`. */
+/* The same for a box of the buffer that goes to a box at `host`. */
 static void find_box_flips(struct issue *issue, cl_mem mem, const size_t *origin, const size_t *host_origin,
                            const size_t *region, size_t from_row, size_t from_slice, size_t row, size_t slice,
                            void *host)
@@ -144,7 +144,7 @@ COMMAND(clEnqueueReadBufferRect, blocking,
         (queue, m, issue.blocking, o, ho, r, row, slice, hrow, hslice, v, REST),
         find_box_flips(&issue, m, o, ho, r, row, slice, hrow, hslice, v), PLAIN)
 
-/* A map brings what it maps to the pointer that it gives. */
+/* Defines a map, which brings the bytes to the address that it returns. */
 #define MAP(name, decl, args, before)                                                                   \
     void *CL_API_CALL fault_##name decl                                                                 \
     {                                                                                                   \

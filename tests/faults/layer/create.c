@@ -1,4 +1,4 @@
-/* Contexts, queues, memory, programs and kernels as they are made.
+/* Creation of contexts, queues, memory, programs and kernels.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faults/layer.h"
 
@@ -66,7 +66,7 @@ static void made_sub_buffer(cl_mem handle, cl_mem parent, cl_mem_flags flags, cl
     pthread_mutex_unlock(&lock);
 }
 
-/* A call that names a context and one of its devices. */
+/* A call with a context and one of its devices. */
 static cl_int arrive_in(int call, cl_context context, cl_device_id id)
 {
     pthread_mutex_lock(&lock);
@@ -76,14 +76,14 @@ static cl_int arrive_in(int call, cl_context context, cl_device_id id)
     return arrive_on(call, set_of(&id, 1), of);
 }
 
-/* Builds name their devices, or all of the program's. */
+/* A build names its devices, or uses all of the program's. */
 static cl_int arrive_build(int call, const void *handle, cl_uint count, const cl_device_id *ids)
 {
     return count == 0 || !ids ? arrive_at(call, handle) : arrive_on(call, set_of(ids, count), NULL);
 }
 
-/* A maker, whose last parameter is `error`: `arrive` says how the `call` comes, `enter` notes the `handle` that it
- * gives. */
+/* Defines a creating function, whose last parameter is `error`. `arrive` chooses the faults of `call`; `enter` adds
+ * the new `handle`. */
 #define MAKER(result, name, arrive, enter, decl, args) \
     result CL_API_CALL fault_##name decl               \
     {                                                  \

@@ -1,4 +1,4 @@
-/* Devices: finding them, telling them apart, and losing them.
+/* Devices: discovery, identity, and vanishing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faults/layer.h"
 
@@ -9,7 +9,7 @@ struct device devices[DEVICES_MAX];
 uint32_t device_count;
 static uint32_t root_count;
 
-/* Under the lock: the device's number among ours. */
+/* Under the lock: the index of the device in `devices`, which is added if it is new. */
 static uint32_t device_entry(uint32_t number, int sub, cl_device_type type, const char *name)
 {
     for (uint32_t d = 0; d < device_count; d++)
@@ -47,7 +47,7 @@ static void add_root(cl_device_id id)
     pthread_mutex_unlock(&lock);
 }
 
-/* All devices of all platforms, in the order in which the loader lists them. */
+/* Add all devices of all platforms, in the loader's order. */
 static void discover(void)
 {
     cl_platform_id platforms[32];
@@ -85,7 +85,7 @@ uint64_t set_of(const cl_device_id *ids, cl_uint count)
 
 /* --- Vanishing ------------------------------------------------------------------------------------------- */
 
-/* Under the lock: the device's state now. */
+/* Under the lock: whether the device is gone now. */
 static bool is_gone(struct device *device)
 {
     if (device->gone && device->back_ns != FAULT_FOREVER && now_ns() >= device->back_ns)
@@ -113,7 +113,7 @@ cl_int gone_code(int call, uint64_t set, const struct context *context)
     cl_int code = 0;
     if (!set ||
         (!(fault_call_classes(call) & works) && call != FAULT_CALL_clSetKernelArg && call != FAULT_CALL_clFinish))
-        return 0; /* releasing works, and asking what became of events */
+        return 0; /* releases and event queries still work */
     for (uint32_t d = 0; d < device_count; d++) {
         if (!(set & bit(d)))
             continue;
@@ -179,7 +179,7 @@ cl_int CL_API_CALL fault_clCreateSubDevices(cl_device_id parent, const cl_device
         pthread_mutex_lock(&lock);
         uint64_t own = 0;
         for (uint32_t d = 0; d < device_count && !own; d++)
-            if (set & bit(d)) /* one of a sub-device counts as that sub-device */
+            if (set & bit(d)) /* a sub-device of a sub-device counts as that sub-device */
                 own = bit(devices[d].sub >= 0 ? d : device_entry(devices[d].number, (int)i, type, name));
         enter_object(out[i], TYPE_DEVICE, own, NULL);
         pthread_mutex_unlock(&lock);

@@ -1,4 +1,4 @@
-/* Events as the application sees them: what it is told when it asks.
+/* Answers to the application's queries about events.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faults/layer.h"
 
@@ -105,7 +105,8 @@ cl_int CL_API_CALL fault_clGetEventInfo(cl_event event, cl_event_info info, size
 
 static cl_int real_profile(const struct command *command, cl_event event, cl_profiling_info info, cl_ulong *value)
 {
-    /* The marker behind a command ends when the command is seen to end; all else is the command's own. */
+    /* The end time is that of the marker behind the command, at which the application sees the end. All other times
+     * are the command's own. */
     cl_event of = command->head && info != CL_PROFILING_COMMAND_END ? command->head : event;
     cl_int code = next.clGetEventProfilingInfo(of, info, sizeof *value, value, NULL);
     *value += info == CL_PROFILING_COMMAND_END ? command->stretch_ns : 0;

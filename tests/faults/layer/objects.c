@@ -1,5 +1,5 @@
-/* What the application has made. Before a driver sees the last release of an object it is forgotten here; so an address
- * that a driver uses again is not taken for the old object. What its end leaves to others is counted.
+/* Objects of the application. An object is removed before the driver gets its last release, so that a new object at
+ * the same address is not taken for the old one. Parts that other objects still need are reference-counted.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faults/layer.h"
 
@@ -43,7 +43,7 @@ static void queue_put(struct queue *queue)
     free(queue);
 }
 
-/* Events of commands that are forgotten, to be released once the lock is given back. */
+/* Events of removed commands. They are released after the lock. */
 static cl_event *spent_events;
 static size_t spent_count, spent_room;
 
@@ -117,7 +117,7 @@ struct object *enter_object(const void *handle, enum type type, uint64_t of_devi
 {
     struct object **place = find_place(handle);
     if (*place)
-        forget(place); /* its release went past us */
+        forget(place); /* the layer did not see its release */
     struct object *object = must_alloc(1, sizeof *object);
     *object = (struct object){.handle = handle, .type = type, .refs = 1, .devices = of_devices, .context = context};
     if (context)
@@ -234,7 +234,7 @@ void released(const void *handle)
         cl_int code = arrive_at(FAULT_CALL_##release, handle); \
         if (code)                                              \
             return code;                                       \
-        pass_flush(handle); /* a queue's release is a flush */ \
+        pass_flush(handle); /* releasing a queue flushes it */ \
         released(handle);                                      \
         return next.release(handle);                           \
     }

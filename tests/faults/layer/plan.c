@@ -1,11 +1,11 @@
-/* The plan in force: which of its lines a call suffers, and what has come of them.
+/* The current plan: which of its lines affect a call, and their counts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faults/layer.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Plans are not freed: commands under way and callbacks remember their lines. */
+/* Plans are never freed: commands in flight and callbacks refer to their lines. */
 struct active {
     struct active *older;
     uint32_t line_count;

@@ -1,4 +1,5 @@
-/* Gates, and the ticker: a thread, there once something is to happen later, that opens them and makes late callbacks.
+/* Gates, and the ticker: a thread that opens gates and calls late callbacks. It starts with the first delayed
+ * action.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "faults/layer.h"
@@ -10,10 +11,10 @@
 
 static struct job *jobs;
 static bool ticker_runs, ticker_stops;
-static bool ticker_works; /* jobs are not in the list */
+static bool ticker_works; /* its jobs are not in the list meanwhile */
 static pthread_t ticker;
 static pthread_cond_t ticker_wakes;
-static bool doom_pending; /* callbacks of doomed commands are to be looked for */
+static bool doom_pending; /* callbacks of doomed commands must be looked for */
 
 static void *tick(void *unused);
 
@@ -84,8 +85,8 @@ void open_gate(cl_event gate)
     next.clReleaseEvent(gate);
 }
 
-/* How long the command took: by its times if its queue keeps them and they are not nonsense, else since it could have
- * begun. */
+/* The duration of the command: by its profiling times if the queue has plausible ones, else since its earliest
+ * start. */
 static uint64_t took_ns(const struct job *job)
 {
     cl_ulong start = 0, end = 0;
@@ -120,7 +121,7 @@ void begin_tail(struct job *job)
     job->due_ns = now_ns() + (uint64_t)(wait_ns < 86400e9 ? wait_ns : 86400e9);
 }
 
-/* Do what is due of a job that is in no list now. Returns whether that was all. */
+/* Do the next steps of a job that is in no list. Returns whether the job is finished. */
 static bool run_job(struct job *job)
 {
     switch (job->kind) {
@@ -128,7 +129,7 @@ static bool run_job(struct job *job)
         if (now_ns() < job->due_ns)
             return false;
         pthread_mutex_lock(&lock);
-        if (job->command->doomed) { /* the device forgot it */
+        if (job->command->doomed) { /* the device has vanished, and the command with it */
             pthread_mutex_unlock(&lock);
             return true;
         }
@@ -165,7 +166,7 @@ static bool run_job(struct job *job)
     return true;
 }
 
-/* Under the lock: until the ticker is to look again, or until it is woken. */
+/* Under the lock: wait until the next job is due, or until a wake-up. */
 static void wait_for_jobs(void)
 {
     const uint64_t now = now_ns();

@@ -1,4 +1,4 @@
-/* Flushing and waiting.
+/* Calls that flush or wait.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "faults/layer.h"
 

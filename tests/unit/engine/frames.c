@@ -417,7 +417,7 @@ Test(engine, a_late_post_is_taken_before_its_session_goes)
     /* A driver posts a band a second time, and the session is destroyed. Another thread handles the requests before
      * the scheduler thread runs. */
     struct cox__request detach = {.kind = COX__REQUEST_DETACH, .session = play.session};
-    cox__mpsc_push(&runtime->jobs, &play.session->devices[0].queue->slots[0].job.node);
+    cox__mpsc_push(&runtime->jobs, &play.session->devices.list[0].queue->slots[0].job.node);
     cox__mpsc_push(&runtime->requests, &detach.node);
     cox__engine_help(runtime);
     cr_assert(play.session->detached);

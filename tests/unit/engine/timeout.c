@@ -46,7 +46,7 @@ Test(engine_timeout, the_first_band_of_a_device_that_is_known_from_before_may_me
                                                       .no_warmup = true,
                                                       .device_timeout_ns = 1000 * ms});
         for (uint32_t d = 0; d < 3; d++)
-            scene.session->devices[d].passes[0].single_device_ns = 9 * ms;
+            scene.session->devices.list[d].passes[0].single_device_ns = 9 * ms;
         hang(device, 5000 * ms);
         play_good(LEARN);
         cr_assert_geq(scene_took(&scene, 0), 5000 * ms);

@@ -116,7 +116,7 @@ static void destroy_elsewhere(void *user, const struct cox_frame_report *report)
 Test(engine_warm, a_session_is_not_destroyed_while_it_warms_up)
 {
     begin_new(&trio, false, 0);
-    scene.session->report = destroy_elsewhere;
+    scene.session->reporting.report = destroy_elsewhere;
     cr_assert_eq(warm_up(), COX_OK);
     cr_assert(rig_logged(scene.rig, "cox_session_destroy: a thread is inside cox_session_warm"));
     end();

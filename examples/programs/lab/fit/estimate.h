@@ -1,5 +1,5 @@
 /* A machine as the parameters of a scenario (lab/sim/scenario.h), estimated from a recorded run.
- * docs/guide/cox-lab.md explains how. For `cox-lab fit`. Thread-safety: no state outside the
+ * docs/reference/cox-lab.md explains how. For `cox-lab fit`. Thread-safety: no state outside the
  * arguments.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_FIT_ESTIMATE_H

@@ -6,8 +6,8 @@
  * in a frame, each of them tells its speed at that moment. A first band as long as several gets
  * their times together. A further one gets the factor of the band with the same number. Without
  * rows in a frame the factor comes from a shadow. Without a shadow it comes from neighbours in time
- * in the same phase, or from the solo sessions of the phase. docs/guide/cox-lab.md lists what a
- * replay cannot know.
+ * in the same phase, or from the solo sessions of the phase. docs/reference/cox-lab.md lists what
+ * a replay cannot know.
  *
  * Each pass has its own costs and factors, from the bands of that pass. They include rows that move
  * between passes.

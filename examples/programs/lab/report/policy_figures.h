@@ -1,9 +1,9 @@
 /* The figures of a report: sums, percentiles and quotients over a policy's frames.
  *
- * Definitions (docs/guide/cox-lab.md): T is the part of a frame's wall time while no earlier frame
- * was under way; with one frame in flight, all of it. The p-th percentile is the least of the times
- * such that p per cent of the frames took no longer. Failed frames are counted, but no other figure
- * includes them.
+ * Definitions (docs/reference/cox-lab.md): T is the part of a frame's wall time while no earlier
+ * frame was under way; with one frame in flight, all of it. The p-th percentile is the least of the
+ * times such that p per cent of the frames took no longer. Failed frames are counted, but no other
+ * figure includes them.
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_REPORT_POLICY_FIGURES_H

@@ -1,5 +1,5 @@
 /* A user's own kernel: OpenCL C and, in JSON, what the library must know about it
- * (docs/guide/cox-lab.md lists every key). All values of a file are bounded.
+ * (docs/reference/cox-lab.md lists every key). All values of a file are bounded.
  *
  * Thread-safety: no state outside the arguments.
  * SPDX-License-Identifier: Apache-2.0 */
