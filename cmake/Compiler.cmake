@@ -11,7 +11,7 @@ if(COX_FUZZ AND NOT COX_SANITIZE STREQUAL "address")
     message(FATAL_ERROR "COX_FUZZ goes with COX_SANITIZE=address")
 endif()
 
-# No contraction of a * b + c, which compilers for arm64 do without being asked (gcc -std=gnu11, clang): splits, curve
+# No contraction of a * b + c, which compilers for arm64 do by default (gcc -std=gnu11, clang). So splits, curve
 # constants and simulations are the same on every machine.
 set(cox_options -Wall -Wextra -Wformat=2 -Wno-format-nonliteral -ffp-contract=off)
 set(cox_link_options)
@@ -39,8 +39,8 @@ else()
             list(APPEND cox_options $<$<NOT:$<CONFIG:Debug>>:${flag}>)
         endif()
     endforeach()
-    # Level 3 also checks what is known at run time only. A C library without it says so in a warning, and a compiler
-    # without it makes level 2 of it.
+    # Level 3 also checks sizes that are known only at run time. A C library without it gives a warning, and a compiler
+    # without it uses level 2.
     set(CMAKE_REQUIRED_FLAGS "-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -Werror")
     check_c_source_compiles("
 #include <string.h>
@@ -50,14 +50,14 @@ else()
 int main(void) { return 0; }" COX_HAVE_FORTIFY_3)
     unset(CMAKE_REQUIRED_FLAGS)
     set(cox_fortify $<IF:$<BOOL:${COX_HAVE_FORTIFY_3}>,3,2>)
-    # A distribution's compiler may have a level of its own.
+    # A distribution's compiler may set another level.
     list(APPEND cox_options $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
                             $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=${cox_fortify}>)
     list(APPEND cox_link_options LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack LINKER:-z,separate-code)
 endif()
 
-# GCC 12.1 and 12.2 fail in loops that take a maximum with fmax beside another result where the machine has an instruction
-# for it, as arm64 has (GCC's bug 108608). Then fmax is a call, as it is on x86.
+# GCC 12.1 and 12.2 fail in loops that compute a maximum with fmax together with another result, if the machine has an
+# instruction for it, as arm64 does (GCC's bug 108608). In that case fmax becomes a call, as on x86.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
     set(CMAKE_REQUIRED_FLAGS "-O3 -std=c11")
@@ -85,12 +85,12 @@ endif()
 
 function(cox_compile target)
     target_compile_options(${target} PRIVATE ${cox_options})
-    # Empty, so that a file that says `#define _GNU_SOURCE` itself does not redefine it.
+    # Empty, so that a file with `#define _GNU_SOURCE` does not redefine it.
     target_compile_definitions(${target} PRIVATE _GNU_SOURCE=)
     target_link_options(${target} PRIVATE ${cox_link_options})
 endfunction()
 
-# The library itself is held to more.
+# Stricter warnings for the library.
 function(cox_compile_library target)
     cox_compile(${target})
     target_compile_options(${target} PRIVATE -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef)

@@ -1,10 +1,10 @@
-# What is made of the headers, the guide and the programs' --help: the reference of the interface as a page (the target
-# reference), manual pages, completions.
+# Documents made from the headers, the guide and the programs' --help: the reference page (the target reference),
+# manual pages, and completions.
 # SPDX-License-Identifier: Apache-2.0
 find_program(COX_PYTHON python3)
 mark_as_advanced(COX_PYTHON)
 
-# Not part of `all`: an application's build has no use for it. Installed where it has been made.
+# Not part of `all`, because an application's build does not need it. Installed if it has been made.
 set(reference_page ${PROJECT_BINARY_DIR}/reference/index.html)
 if(COX_PYTHON)
     set(reference_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/reference.py)
@@ -20,7 +20,8 @@ endif()
 install(FILES ${reference_page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/reference OPTIONAL)
 
 # --- Manual pages and completions -------------------------------------------------------------------------------------
-# cox_made_of_help(OUTPUT KIND NAME [GUIDE...]): adds to cox_made_of_help_files what cmake/programs.py makes.
+# cox_made_of_help(OUTPUT KIND NAME [GUIDE...]): make OUTPUT with cmake/programs.py, and add it to
+# cox_made_of_help_files.
 set(programs_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/programs.py)
 set(cox_made_of_help_files)
 function(cox_made_of_help output kind name)
@@ -31,7 +32,7 @@ function(cox_made_of_help output kind name)
         set(policies cox-tonemap)
     endif()
     if(cox_library_type STREQUAL "SHARED")
-        list(APPEND options --library $<TARGET_FILE:coxswain>) # a build for a distribution has no run paths
+        list(APPEND options --library $<TARGET_FILE:coxswain>) # a distribution's build has no run paths
     endif()
     list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/docs/guide/)
     add_custom_command(OUTPUT ${output}
@@ -54,7 +55,8 @@ set(guides_of_cox-devices cox-devices.md)
 set(guides_of_cox-lab cox-lab.md)
 set(guides_of_cox-tonemap cox-tonemap.md)
 
-# They are made from what the programs print, so the programs must run here. What was not built is not installed.
+# They are made from the programs' output, so the programs must run on this machine. Files that were not made are not
+# installed.
 set(have_man OFF)
 set(have_completions OFF)
 if(COX_MAN OR COX_COMPLETIONS)
@@ -75,7 +77,7 @@ if(have_man)
         install(FILES ${cox_pages_dir}/${program}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
     endforeach()
 endif()
-if(COX_MAN AND COX_PYTHON) # coxswain(7) is the guide's alone
+if(COX_MAN AND COX_PYTHON) # coxswain(7) is made from the guide only
     set(overview ${CMAKE_CURRENT_SOURCE_DIR}/docs/guide/api.md)
     set(see ${cox_documented})
     list(TRANSFORM see PREPEND --see=)

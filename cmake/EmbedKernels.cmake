@@ -1,11 +1,11 @@
 # Turn OpenCL C sources into C character arrays at build time, so that the library opens no file at run time.
-# SPDX-License-Identifier: Apache-2.0
 #
 #   cox_embed_kernels(<out.c> <root> <file.cl>...)
 #
-# For each file FOLDER/NAME.cl under the root the output defines `const char cox__source_FOLDER_NAME[]`, declared in
-# kernels/sources.h: the file's text with every `#include "X"` replaced by the text of X, a path from the root. Run as a
-# script (cmake -P) by the command that the function makes.
+# For each file FOLDER/NAME.cl below the root, the output defines `const char cox__source_FOLDER_NAME[]`, which
+# kernels/sources.h declares. It is the file's text, with every `#include "X"` replaced by the text of X, a path from
+# the root. The function makes a command that runs this file as a script (cmake -P).
+# SPDX-License-Identifier: Apache-2.0
 
 if(CMAKE_SCRIPT_MODE_FILE)
     function(read_resolved path result)

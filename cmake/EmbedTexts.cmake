@@ -1,10 +1,11 @@
 # Turn text files into C character arrays at build time, so that a program needs no other file.
-# SPDX-License-Identifier: Apache-2.0
 #
 #   cox_embed_texts(<out.c> <header> <prefix> <file>...)
 #
-# The output defines `PREFIX_texts[]` of `struct PREFIX_text`, declared in examples/programs/HEADER: name (the file's, without its
-# folder) and text of each file, in their order. Run as a script (cmake -P) by the command that the function makes.
+# The output defines `PREFIX_texts[]` of `struct PREFIX_text`, which examples/programs/HEADER declares. It has the name
+# (without its folder) and the text of each file, in the order of the arguments. The function makes a command that runs
+# this file as a script (cmake -P).
+# SPDX-License-Identifier: Apache-2.0
 
 if(CMAKE_SCRIPT_MODE_FILE)
     set(arrays "")

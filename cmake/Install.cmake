@@ -7,7 +7,7 @@ install(TARGETS coxswain EXPORT coxswain-targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/coxswain)
-# The documentation as it lies here, with the files that it links to, so that its links hold.
+# The documentation with its folders, and the files that it links to, so that its links work.
 install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(linked IN ITEMS
@@ -35,8 +35,9 @@ install(FILES ${PROJECT_BINARY_DIR}/generated/coxswain-config.cmake
 # Paths relative to the .pc file, so that a tree moved elsewhere still works.
 file(RELATIVE_PATH pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" pc_to_prefix "${pc_to_prefix}")
-# A program that links the static library links what the library needs too, with or without --static. That is named here
-# instead of required: what hwloc needs itself matters only where hwloc is static, and its package may not be installed.
+# A program that is linked with the static library also needs the library's own libraries, with or without --static. So
+# they are listed here under Libs, not under Requires. hwloc's own libraries matter only if hwloc is static, and its
+# package may not be installed.
 set(pc_libraries -lcoxswain)
 if(cox_library_type STREQUAL "STATIC")
     list(APPEND pc_libraries ${HWLOC_LDFLAGS} ${UV_LDFLAGS})

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-# What goes with the programs, made of their own --help, so that it cannot fall behind: manual pages, and completions of options.
-#   programs.py man  -o FILE [--version V] NAME PROGRAM GUIDE.md...   synopsis, commands and options by --help, prose of the guide
-#   programs.py page -o FILE [--version V] NAME TEXT GUIDE.md...      a page of section 7, of the guide alone
+# Make manual pages and completions from the programs' --help, so that they are always up to date.
+#   programs.py man  -o FILE [--version V] NAME PROGRAM GUIDE.md...   synopsis, commands, options, guide text
+#   programs.py page -o FILE [--version V] NAME TEXT GUIDE.md...      a page of section 7, from the guide only
 #   programs.py bash|zsh -o FILE [--policies PROGRAM] NAME PROGRAM    PROGRAM --policy help names the policies
-#   --library FILE: the programs' library, for those that have no run path
-# Exit status 1, and a line on standard error: a --help that is not understood.
+#   --library FILE: the programs' library, for programs that have no run path
+# If a --help cannot be parsed, the exit status is 1, with a line on standard error.
 #
-# A --help has its usage first. A line that begins with a dash, at most six columns in, begins an option; what stands further
-# in goes on with it. Where a value is one of several words the text lists them at its beginning or behind a colon, as
-# "auto (default), on or off", or explains them, as "video: HDR10 frames; blur: a convolution".
+# The format of --help: it begins with the usage. A line that begins with a dash in one of the first seven columns
+# begins an option. Lines that are indented further belong to it. If a value is one of several words, the text lists
+# them at its beginning or after a colon ("auto (default), on or off"), or explains them ("video: HDR10 frames; blur: a
+# convolution").
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import datetime
@@ -49,7 +50,7 @@ class Option:
         return " ".join(line.strip() for line in self.lines)
 
     def choices(self):
-        """The words that the value may be, as far as the text says so."""
+        """The words that are valid for the value, if the text lists them."""
         value, text = self.value or "", re.sub(r" ?\([^()]*\)", "", self.text())
         found = []
         if "|" in value or value.islower():
@@ -66,8 +67,8 @@ class Option:
 
 
 class Help:
-    """What one --help says: usage, then parts in their order: ("text" | "verbatim" | "heading", str), ("command", name, str)
-    and Option."""
+    """The contents of a --help: usage, then parts in their order. A part is ("text" | "verbatim" | "heading", str),
+    ("command", name, str) or an Option."""
 
     def __init__(self, command):
         lines = output_of(command + ["--help"]).rstrip("\n").split("\n")
@@ -108,7 +109,7 @@ class Help:
 
 
 def helps_of(program):
-    """The program's own help, and that of each command that has one: `PROGRAM COMMAND --help` says something else."""
+    """The program's help, and that of each command for which `PROGRAM COMMAND --help` prints another text."""
     main = Help([program])
     below = {}
     for name, text in main.commands():
@@ -119,7 +120,7 @@ def helps_of(program):
 
 # --- Manual pages ------------------------------------------------------------------------------------------------------
 def roff(text):
-    """Plain text as roff has it, on one line."""
+    """Plain text, escaped for roff, on one line."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     text = text.replace("^", "\\(ha").replace("~", "\\(ti")
     return "\\&" + text if text.startswith(".") else text
@@ -153,7 +154,7 @@ def cells(line):
 
 
 def table(lines):
-    """Each row as a term, its first cell, and the others, named by their heads where there are several."""
+    """Each row as a term, which is its first cell, and its other cells. If there are several, their heads name them."""
     head, made = cells(lines[0]), []
     for line in lines[2:]:
         row = cells(line)
@@ -168,7 +169,7 @@ def table(lines):
 
 
 def prose(path, title, depth=0):
-    """A guide. Its own title becomes a section of that name, or none."""
+    """A guide as roff. `title` replaces its title as the name of a section; without it there is no section."""
     with open(path, encoding="utf-8") as file:
         lines = re.sub(r"<!--.*?-->\n?", "", file.read(), flags=re.S).split("\n")
     made, fresh = [".SH " + title] if title else [], True
@@ -227,7 +228,7 @@ def described(parts):
         before = parts[at - 1] if at else None
         if isinstance(part, Option):
             made += [".TP", re.sub(r"(--?[\w-]+)", lambda found: "\\fB%s\\fR" % roff(found.group(1)), part.term)]
-            # Of lines that go on, those less far in than others begin a line of their own.
+            # Among continuation lines, those that are indented less than the others begin a new line.
             inward = [indent_of(line) for line in part.lines]
             column, usual = min(inward[1:], default=0), max(inward[1:], default=0)
             text = [""]
@@ -298,14 +299,14 @@ def is_file(value):
 
 
 def choices_of(option, policies):
-    """What to offer: policies and devices are told in one way by all programs."""
+    """The values to offer. All programs share the names of policies and devices."""
     if "--policy" in option.names:
         return policies
     return option.choices() or (["cpu", "gpu", "all"] if "--devices" in option.names else [])
 
 
 def bash_cases(options, policies, others):
-    """Lines that complete one command: values of the options that need one, then names, or else what `others` says."""
+    """Lines that complete one command: the values of options that need one, then option names, otherwise `others`."""
     made = ["    case $option in"]
     for option in options:
         found, names = choices_of(option, policies), "|".join(option.names)
@@ -328,7 +329,7 @@ __cox_files()
     mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 }
 
-# __cox_words one|several WORDS: with commas between them where several may be given
+# __cox_words one|several WORDS: with commas between them if several may be given
 __cox_words()
 {
     local before=

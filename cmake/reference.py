@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-# One page of HTML of the public headers, for people: each declaration with its comment, as both stand in the header.
+# Make one HTML page of the public headers, for people: each declaration and its comment, as in the header.
 #   reference.py [-o PAGE.html] HEADER...
-# Exit status 1, and a line each on standard error: a declaration without a comment, a comment that names what no header declares.
+# A declaration without a comment, and a comment that names something undeclared, give exit status 1 and a line on
+# standard error.
 #
-# The headers' comments are prose, so little is looked for in them: what is indented is a list, a word with a colon that begins
-# a line is set off, names of the interface become links. A comment belongs to all declarations below it up to a blank line;
-# one with a blank line below it stands by itself, the first one being the header's own.
+# The headers' comments are prose with little structure. Indented lines are a list, a word with a colon at the
+# beginning of a line is a term, and names of the interface become links. A comment belongs to all declarations below
+# it, up to a blank line. A comment with a blank line below it belongs to none. The first one describes the header.
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import html
@@ -49,19 +50,19 @@ problems = []
 
 
 def text_of(comment):
-    """A comment's lines, without what makes them a comment."""
+    """A comment's lines, without its delimiters."""
     lines = re.sub(r"\s*\*/\s*$", "", comment.strip()).split("\n")
     lines = [re.sub(r"^\s*(/\*|\*) ?", "", lines[0])] + [re.sub(r"^\s*\* ?", "", line) for line in lines[1:]]
     return [line.rstrip() for line in lines if "SPDX-License-Identifier" not in line]
 
 
 def without_branches(text):
-    """Of each #if the branch for C, without include guard and includes."""
+    """The branch for C of each #if, without include guard and includes."""
     kept, stack = [], []
     for line in text.split("\n"):
         if re.match(r"#\s*if", line):
             guard = re.match(r"#\s*ifndef COXSWAIN_\w+_H", line)
-            # What is for C++ is left out; of another choice the last branch counts, which is the ordinary one.
+            # Code for C++ is left out. Of other conditions the last branch is kept, which is the usual one.
             stack.append(bool(guard) or not re.search(r"__cplusplus|_WIN32", line))
         elif re.match(r"#\s*(else|elif)", line):
             stack[-1] = not stack[-1]
@@ -176,7 +177,7 @@ def read(path):
 
 
 # --- HTML ------------------------------------------------------------------------------------------------------------
-anchors = {}  # of every name: where its declaration is
+anchors = {}  # of every name: the place of its declaration
 
 
 def linked(text, own=()):
@@ -184,7 +185,7 @@ def linked(text, own=()):
     def link(part):
         before, name = part.split(" ") if " " in part else ("", part)
         target = anchors.get(part) or anchors.get(name)
-        if target is None and "." in name:  # no field: a sentence's end, or what stands for several
+        if target is None and "." in name:  # not a field, but the end of a sentence or a placeholder for several names
             head, _, field = name.partition(".")
             return linked(head, own) + html.escape("." + field)
         before += " " if before else ""
@@ -256,7 +257,7 @@ def prose(lines, own=()):
     for line in lines + [""]:
         if not line or indent_of(line) < 2:
             end_block()
-            # A line that ends early, where the next word would still have had room, ends a paragraph.
+            # If the next word would have fitted on a line, the line ends a paragraph.
             if not line or LABEL.match(line) or words and len(words[-1]) + len(line.split()[0]) < 90:
                 end_words()
             if line:
@@ -298,7 +299,7 @@ def render(group):
             rows = []
             for code, names, comment in d.members:
                 ids = anchors[names[0] if d.kind == "enum" else f"{d.name}.{names[0]}"]
-                mark = "" if ids == d.place else f' id="{ids}"'  # the heading has it
+                mark = "" if ids == d.place else f' id="{ids}"'  # the heading has the id
                 rows.append(f"<dt{mark}><code>{linked(code, set(names))}</code></dt>"
                             + (f"<dd>{prose(comment)}</dd>" if comment else ""))
             parts.append('<dl class="members">' + "".join(rows) + "</dl>")
@@ -319,7 +320,7 @@ def page(headers, version):
     functions = {d.name for _, group in groups for d in group if d.kind == "function"}
     for h, group in groups:
         for d in group:
-            # A struct may have a function's name: then `struct` in front of it tells.
+            # A struct may have the name of a function. The word `struct` in front of it tells them apart.
             if d.kind == "struct" and d.name in functions:
                 d.place = anchors[f"struct {d.name}"] = f"struct-{d.name}"
             else:

@@ -1,6 +1,7 @@
 #!/bin/sh
-# What cox-bench prints and refuses; that the library allocates nothing per frame and computes the same bits. Its bars on
-# time are for a quiet machine, not for a test.   sh bench.sh BIN_DIR SOURCE_DIR
+# What cox-bench prints and refuses. Also that the library allocates nothing per frame and computes the same bits. The
+# limits for times apply to a quiet machine, so this test does not check them.
+#   sh bench.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/harness.sh"
@@ -32,7 +33,8 @@ counts 3 out '"hand_blocking_visible"'
 if grep -q '"library_allocations_per_frame": null' "$work/out"; then
     leave_out "that there are no allocations" "this build cannot count them"
 else
-    # None but where, on a busy machine, a driver's callback is so late that another record is needed for the next one.
+    # On a busy machine a driver's callback may be so late that the next band needs another record. Otherwise there are
+    # none.
     counts 3 out '"library_allocations_per_frame": 0[.]0'
 fi
 prints "blocking, p50 over hand-written" "overhead as text" overhead --devices cpu --frames 20 --calls
@@ -66,10 +68,10 @@ else
     contains out "policy last-frame" "T / T_oracle"
 fi
 
-# valid_json: of the output, where there is a Python to read it.
-valid_json() { ! command -v python3 >/dev/null || check "its JSON is none" python3 -m json.tool "$work/out"; }
+# valid_json: the output is valid JSON; needs Python, otherwise nothing is checked.
+valid_json() { ! command -v python3 >/dev/null || check "its JSON is invalid" python3 -m json.tool "$work/out"; }
 
-# What a row of cox-bench stream holds after its name: frames a second with their range, and five more figures.
+# A row of cox-bench stream after its name: frames per second with their range, then five more figures.
 row=' *[1-9][0-9.]* \( *[0-9.]* \.\. *[0-9.]*\)( *[0-9.]*){5}$'
 small="--size 256x128 --frames 10"
 run 0 "stream, one staged device" stream $small --devices cpu=staged

@@ -1,7 +1,7 @@
 #!/bin/sh
-# What cox-bench guides writes and refuses: every cell a figure or why there is none, every output right, a page with each
-# experiment. No figure is looked at: it would depend on what else the machine does.
-# sh bench_guides.sh BIN_DIR SOURCE_DIR
+# What cox-bench guides writes and refuses. Each cell holds a figure or a reason, each output is right, and the page
+# shows each experiment. The figures are not checked, because they depend on the load of the machine.
+#   sh bench_guides.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 unset OCL_ICD_VENDORS
@@ -25,9 +25,9 @@ for key in ceilings vectors unroll functions pointers blur edges shapes images t
     contains page.html "<section id=\"$key\">"
     contains figures.json "\"key\": \"$key\""
 done
-lacks page.html '(src|href)="[^#]' # elsewhere
+lacks page.html '(src|href)="[^#]' # links to other pages
 
-# Each cell is one line: measured with figures, or not offered with a reason.
+# Each cell is one line: measured, with figures, or not offered, with a reason.
 grep '"status":' figures.json >cells
 check "fewer than 100 cells" [ "$(wc -l <cells)" -ge 100 ]
 figure='[0-9.]*[1-9][0-9.]*'
@@ -42,7 +42,7 @@ if command -v python3 >/dev/null; then
 json.load(open(sys.argv[1])), xml.dom.minidom.parse(sys.argv[2])' figures.json page.html
 fi
 
-# PoCL 3.1 ends a process that writes an image of a sub-device.
+# PoCL 3.1 crashes when an image of a sub-device is written.
 if [ "$(nproc)" -ge 2 ]; then
     run 0 "a sub-device" --quick --devices cpu:1x1 --only images,transfers,cold --json part.json
     contains part.json '"key": "buffer_copy".*"status": "measured"'
@@ -53,7 +53,7 @@ fi
 run 0 "one experiment, the page on standard output" --quick --devices cpu --only pointers -o -
 contains out "</html>" "<section id=\"pointers\">"
 
-# Three bits of what a kernel writes are wrong: it is said, the figure is left out.
+# The fault layer makes three bits of a kernel's output wrong. The page must say so and leave out the figure.
 layer=${COX_TEST_LAYER_DIR:-$bin/../tests/layers}/layer_fault.so
 if [ -f "$layer" ]; then
     export OPENCL_LAYERS="$layer" COX_FAULT_PLAN='plan: kernel from=6 corrupt=3'

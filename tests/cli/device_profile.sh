@@ -1,5 +1,6 @@
 #!/bin/sh
-# Device profiles that cox-tonemap keeps from run to run.   sh device_profile.sh BIN_DIR SOURCE_DIR
+# Device profiles that cox-tonemap keeps from run to run.
+#   sh device_profile.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
 . "$source/tests/support/setups.sh"
@@ -16,7 +17,8 @@ profiles() { find "$XDG_CACHE_HOME/coxswain" -name '*.profile' 2>/dev/null; }
     done
 } >"$work/clip.y4m"
 
-# film WHAT loads|lacks ARGS...: tone-maps the clip on two devices; it begins with an earlier run's profile, or not.
+# film WHAT loads|lacks ARGS...: tone-map the clip on two devices. The run must load an earlier run's profile, or lack
+# one.
 film() {
     loads=$2
     h_film=$1

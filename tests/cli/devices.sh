@@ -1,5 +1,6 @@
 #!/bin/sh
-# What cox-devices prints, and how it fails.   sh devices.sh BIN_DIR SOURCE_DIR
+# What cox-devices prints, and how it fails.
+#   sh devices.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/harness.sh"
@@ -15,7 +16,7 @@ fails_with_one_line() {
     equal "$(wc -l <"$work/err")" 1 'lines of the error'
 }
 
-# A PCI folder with one device of that class and vendor.
+# A PCI folder with one device of this class and vendor.
 pci() {
     rm -rf "$work/pci"
     mkdir -p "$work/pci/0000:01:00.0"
@@ -34,7 +35,7 @@ unset OCL_ICD_VENDORS
 
 # --- Without /sys, as in a bare chroot -------------------------------------------------------------------------------
 if unshare --mount sh -c 'umount -l /sys && [ ! -e /sys/devices/system ]' 2>/dev/null; then
-    # What OpenCL makes of it is another matter: PoCL 6 ends the process.
+    # OpenCL may fail here: PoCL 6 ends the process.
     what='no /sys'
     unshare --mount sh -c 'umount -l /sys && exec "$0"' "$devices" >"$work/out" 2>"$work/err"
     head -n 1 "$work/err" >"$work/first"
@@ -76,7 +77,7 @@ if [ -w /dev/full ]; then
 fi
 
 # --- What is missing -------------------------------------------------------------------------------------------------
-# Makers without a device on this machine only, so that the test holds on machines with GPUs.
+# Only makers without a device on this machine, so that the test passes on machines with GPUs.
 run 0 'names' --json --pci "$work/none"
 cp "$work/out" "$work/plain.json"
 for maker in 0x8086:Intel:intel-opencl-icd 0x10de:NVIDIA:nvidia-opencl-icd 0x1002:AMD:RUSTICL_ENABLE; do
@@ -125,7 +126,7 @@ if command -v jq >/dev/null; then
     check 'another device' jq -e --arg number "$number" '.devices | length == 1 and .[0].number == $number' "$work/out"
 fi
 
-# --- Frames that are measured ----------------------------------------------------------------------------------------
+# --- Measured frames -------------------------------------------------------------------------------------------------
 prints '^Ends of frames of 64 KiB' 'measured frames' --measure
 count=$(grep -c '"number":' "$work/plain.json")
 counts "$count" out '^  [0-9]+\.[0-9]+(#[0-9]+)? +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)'
@@ -134,9 +135,9 @@ run 0 'measured frames as JSON' --measure --json
 contains out '"frame_memory": \{"wrapped": (true|false), "extra_us": [0-9.]+, "gb_per_s": [0-9.e+]+\}'
 contains out '"noticed_after": (null|\{"p50_us": [0-9.]+, "p99_us": [0-9.]+, "clock_error_us": [0-9.]+\})'
 
-# --- Benches that this machine can have ------------------------------------------------------------------------------
+# --- Configurations that this machine supports -----------------------------------------------------------------------
 if grep -q '"type": "cpu"' "$work/plain.json" && grep -Eq '"parent_units": ([2-9]|[1-9][0-9])' "$work/plain.json"; then
-    # No machine of today copies 128 MiB in and out as fast as it hands them over.
+    # No current machine copies 128 MiB in and out as fast as it hands them over without a copy.
     prints '^  [0-9.]+ +[0-9.]+ us  copied, at ' 'a staged device copies' --devices cpu=staged --measure
     run 0 'sub-devices' --devices cpu:2x1
     contains out '#1 +cpu +.* 1/[0-9]+ ' '#2 +cpu +.* 1/[0-9]+ '
@@ -154,7 +155,7 @@ if grep -q '"name": "rusticl"' "$work/plain.json"; then
     run 0 'llvmpipe as a GPU' --devices all,gpu --measure
     contains out ' gpu .* llvmpipe' '^Arithmetic of all of them: muladd' 'llvmpipe.* has no fma'
     contains out '^  [0-9.]+ +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)'
-    # Without a GPU that computes on the processor all can have fma.
+    # If there is no software GPU, all devices can use fma.
     run 0 'all but llvmpipe' --json
     if grep -q '"fma": "fast"' "$work/out"; then lacks out llvmpipe; else contains out llvmpipe; fi
 else

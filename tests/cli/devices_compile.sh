@@ -1,10 +1,11 @@
 #!/bin/sh
-# cox-devices --compile keeps the kernels that cox-tonemap needs.   sh devices_compile.sh BIN_DIR SOURCE_DIR
+# cox-devices --compile stores the kernels that cox-tonemap needs.
+#   sh devices_compile.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/harness.sh"
 devices=$bin/cox-devices
-tonemap=$bin/cox-tonemap # may not be built
+tonemap=$bin/cox-tonemap # may be missing from the build
 clip=$source/examples/data/stilllife_pq_480x270.y4m
 
 program() { "$devices" "$@"; }

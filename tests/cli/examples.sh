@@ -1,12 +1,13 @@
 #!/bin/sh
-# The examples compute what they say, on one device and on two.   sh examples.sh BIN_DIR SOURCE_DIR
+# The examples compute what they document, on one device and on two.
+#   sh examples.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"
 able "the examples" pocl || skip "there is no device that is known"
 export OCL_ICD_VENDORS="$work/pocl"
 
-examples() { # HOW: all of them, on the devices that there are
+examples() { # HOW: run all examples on the available devices
     for name in hello blur histogram policy; do
         expect_status 0 "$name on $1" "$bin/$name"
         contains out '[ ,]0 values are wrong$'

@@ -1,9 +1,8 @@
 #!/bin/sh
-# One picture in several sample formats, each made by ffmpeg: what is the same codes in another order must become the same
-# frame to the bit, and R'G'B' what Y'CbCr becomes, but for the rounding on the way.
+# One picture in several sample formats, each made by ffmpeg. The same codes in another order must give the same frame,
+# bit for bit. R'G'B' must give the same frame as Y'CbCr, except for rounding.
 #
 #   sh ffmpeg_formats.sh BIN_DIR SOURCE_DIR
-#
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/tonemap.sh"
@@ -26,21 +25,21 @@ convert() {
     make -f rawvideo -pix_fmt "$format" -s "$size" -i "$from" -sws_flags accurate_rnd -f rawvideo "$@" "$to"
 }
 
-# hash NAME FORMAT SIZE OPTIONS...: of what it becomes.
+# hash NAME FORMAT SIZE OPTIONS...: the hash of the result.
 hash() {
     name=$1 format=$2 size=$3
     shift 3
     "$tonemap" "$name" --format "$format" --size "$size" $pq -o null: --hash "$@" >hash.txt 2>&1 || echo "of $name: $(cat hash.txt)"
     sed -n 's/^hash *\([0-9a-f]*\).*/\1/p' hash.txt
 }
-# equally ONE OTHER WHAT: both hashes, which there are.
+# equally ONE OTHER WHAT: both hashes exist and are equal.
 equally() {
     check "$3: there is no hash, but '$1'" expr "$1" : '[0-9a-f]*$'
     equal "$1" "$2" "$3"
 }
 
-# Even widths, as ffmpeg wants them, with each rest of six pixels, and narrower and wider than a padded row's 48. ffmpeg
-# writes no code into v210 below 4 or above 1019.
+# Even widths, as ffmpeg requires: with each even remainder modulo six. Some are narrower than the 48 pixels of a
+# padded row, some are wider. ffmpeg writes no v210 code below 4 or above 1019.
 inside=,limiter=min=64:max=960
 films() { # SIZE
     film planes $1 yuv422p10le $inside
@@ -79,7 +78,7 @@ else
 fi
 make -f rawvideo -pix_fmt gbrp10le -s $size -i colours -vf "setparams=colorspace=gbr:range=pc,\
 scale=out_color_matrix=bt2020:out_range=tv:flags=accurate_rnd+full_chroma_int,format=yuv444p10le" -f rawvideo difference
-# map NAME FORMAT TO: to 4:2:0.
+# map NAME FORMAT TO: map to 4:2:0.
 map() {
     run 0 "$1" "$1" --format "$2" --size $size $pq -o p010 --to p010 -q
     make -f rawvideo -pix_fmt p010le -s $size -i p010 -pix_fmt yuv420p10le -strict -1 "$3"

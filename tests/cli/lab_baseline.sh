@@ -1,5 +1,6 @@
 #!/bin/sh
-# cox-lab run --baseline: StarPU beside the policies. Where this build has none, only that it says so.   sh lab_baseline.sh BIN_DIR SOURCE_DIR
+# cox-lab run --baseline: StarPU next to the policies. In a build without StarPU only the message is checked.
+#   sh lab_baseline.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/lab.sh"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# cox-lab cluster: its table, its page, files that are refused, and figures from the times of a run.
+# cox-lab cluster: its table, its page, the files that it refuses, and figures from the times of a run.
 #   sh lab_cluster.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/lab.sh"
@@ -29,7 +29,7 @@ run 0 "rows" "$film" --csv --machines 2,8 --engine queue --pieces 8
 check "not a line for each number and one for the keys" [ "$(wc -l <"$work/out")" -eq 3 ]
 contains out '^.?cluster.?,.?machines'
 
-# refused NAME PATTERN SED: the example, changed by sed.
+# refused NAME PATTERN SED: the example, changed by this sed command, is refused.
 refused() {
     sed "$3" "$film" >wrong.json
     denies 1 "$2" "$1" wrong.json
@@ -42,7 +42,7 @@ refused "no object" 'storage' 's/"storage": {.*},/"storage": 5,/'
 refused "cut off" 'wrong.json' '$d'
 run 1 "no such file" none.json
 
-# Times that are known: ten frames a second, half a second for each range.
+# Known times: ten frames per second, and half a second for each range.
 cat >times.csv <<END
 step,rank,first,count,start_s,seconds
 begin,0,0,1000,0,1

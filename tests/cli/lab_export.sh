@@ -1,5 +1,5 @@
 #!/bin/sh
-# cox-lab export: each form read back by a reader that knows the format and not the program, and what is refused.
+# cox-lab export: each format is read back by a reader that was written for the format. Also checks what is refused.
 #   sh lab_export.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/lab.sh"
@@ -21,7 +21,7 @@ echo text >text.db
 run 1 "no database" text.db --format perfetto -o t
 check "a trace was left" [ ! -e t ]
 
-# --- Paje: every line has the fields that the header says; containers exist; states end; time goes on -----------------
+# --- Paje: lines have the declared fields, containers exist, states end, time never goes back -------------------------
 cat >paje.awk <<'AWK'
 function wrong(text) { print NR ": " text ": " $0; bad = 1; exit 1 }
 /^%EventDef/ { name[$3] = $2; event = $3; next }
@@ -77,7 +77,7 @@ if command -v pj_dump >/dev/null; then
     contains out '^State.*frame'
 fi
 
-# --- With telemetry, and one with a name that is none ------------------------------------------------------------------
+# --- With telemetry, one source of which has an invalid name ----------------------------------------------------------
 if [ "$sqlite" ]; then
     states=$(sqlite3 s.db "WITH p AS (SELECT session FROM session WHERE run = (SELECT max(run) FROM run) AND kind = 'policy')
         SELECT (SELECT count(*) FROM frame JOIN p USING (session)) + (SELECT count(*) FROM band JOIN p USING (session) WHERE wall_ns > 0)")
@@ -116,7 +116,7 @@ if [ "$sqlite" ]; then
     run 0 "numbers that cannot be, as text" hostile.db --format paje -o hostile.paje
 fi
 
-# --- Perfetto: by the numbers of its fields ----------------------------------------------------------------------------
+# --- Perfetto: read by field numbers ----------------------------------------------------------------------------------
 run 0 "perfetto" s.db --format perfetto -o s.pftrace
 if [ -z "$python" ]; then
     leave_out "the content of the binary form" "there is no python3"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# cox-lab fit: what it prints, writes and refuses.   sh lab_fit.sh BIN_DIR SOURCE_DIR
+# cox-lab fit: what it prints, writes and refuses.
+#   sh lab_fit.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/lab.sh"
 

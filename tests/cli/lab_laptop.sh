@@ -1,6 +1,7 @@
 #!/bin/sh
-# cox-lab laptop: what it refuses, its parts on two cores, going on where it was interrupted, mains and battery, kinds of cores,
-# energy; what is in its archive.   sh lab_laptop.sh BIN_DIR SOURCE_DIR
+# cox-lab laptop: what it refuses, its parts on two cores, resuming after an interruption, mains and battery, kinds of
+# cores, energy, and the contents of its archive.
+#   sh lab_laptop.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/lab.sh"
@@ -27,7 +28,7 @@ two="--devices cpu:2x1 --frames 24 --size 64x96"
 
 denies 1 'there is one device, .*cpu:2x' "one device" --devices cpu:1x1 --frames 24 --size 64x96 -o "$work/one"
 
-# --- A part at a time: what is done is not done again ----------------------------------------------------------------
+# --- One part at a time: parts that are done are not repeated ---------------------------------------------------------
 lap=$work/lap
 {
     prints '^  cox-lab run --anonymous --devices cpu:2x1 .* --curve ' "two parts" $two --parts sizes,curve -o "$lap"
@@ -90,7 +91,7 @@ if command -v gnuplot >/dev/null; then
     done
 fi
 
-# --- Interrupted: the part under way is done again, those before are not -----------------------------------------------
+# --- Interrupted: only the part under way is repeated -----------------------------------------------------------------
 verb=laptop
 what="interrupted"
 start "$lab" laptop --devices cpu:2x1 --frames 100000 --size 64x96 --parts curve,disturb -o "$work/again"
@@ -106,7 +107,7 @@ check "there is no archive" [ -s "$work/again/laptop.tar" ]
 run 0 "begun anew" $two --parts curve --fresh -o "$work/again"
 lacks out 'done before'
 
-# --- Two kinds of cores, a meter, mains and then battery ---------------------------------------------------------------
+# --- Two kinds of cores, a meter, mains and then battery --------------------------------------------------------------
 sys=$work/sys
 put() { mkdir -p "$(dirname "$sys/$1")" && echo "$2" >"$sys/$1"; }
 for n in 0 1; do
@@ -130,7 +131,8 @@ if taskset -c 0 true 2>/dev/null && taskset -c 1 true 2>/dev/null; then
     for plot in kinds energy late clocks course turbo; do
         check "no $plot.csv" [ -s "$work/hybrid/plots/$plot.csv" ]
     done
-    # The drawing, or the note: on a busy machine no band of these few frames may be long enough beside another device's.
+    # The drawing, or its note: on a busy machine no band of these few frames may overlap with another device's for
+    # long enough.
     contains "$work/hybrid/laptop.html" 'Each device beside the others'
     contains "$work/hybrid/plots/kinds.csv" '1 P cores'
 fi

@@ -1,5 +1,6 @@
 #!/bin/sh
-# cox-lab merge: nothing is lost or changed by it, what does not fit is refused whole, and a report compares the machines.
+# cox-lab merge loses and changes nothing. An input that does not fit is refused completely. A report compares the
+# machines.
 #   sh lab_merge.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/lab.sh"
@@ -19,7 +20,7 @@ run 0 "and one of them again" a.db -o all.db
 same a.db a.before
 same b.db b.before
 
-# figures DATABASE RUN: of a run, without what tells runs apart.
+# figures DATABASE RUN: the figures of a run, without the numbers that differ between runs.
 figures() {
     "$lab" report "$1" --run "$2" --json 2>"$work/err" | sed -E 's/"run": *[0-9]+/"run": 0/g; s/"database": *"[^"]*"/"database": ""/'
 }
@@ -52,7 +53,7 @@ if [ "$sqlite" ]; then
     check 'a database was begun' [ ! -e new.db ]
 fi
 
-# Refused, and nothing begun or added.
+# Refused, and nothing created or added.
 echo text >text.db
 denies 1 'text.db.*no SQLite database' "no database" a.db text.db -o none.db
 check 'a database was begun' [ ! -e none.db ]

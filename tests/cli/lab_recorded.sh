@@ -1,13 +1,14 @@
 #!/bin/sh
-# What cox-lab run records on two devices and on three, cox-lab replay replays, asks for its decisions again, and cox-lab report
-# reports.   sh lab_recorded.sh BIN_DIR SOURCE_DIR
+# What cox-lab run records on two and on three devices. cox-lab replay replays it and repeats its decisions, and
+# cox-lab report reports it.
+#   sh lab_recorded.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/lab.sh"
 . "$source/tests/support/setups.sh"
 able "two devices" "pocl cores" || skip "there are no two devices"
 db=$work/s.db
 
-# record DEVICES ARGS...: a new database, in which references have more frames before their last one than they have themselves
+# record DEVICES ARGS...: record a new database. The frame numbers of its references must have large gaps.
 record() {
     rm -f "$db"*
     run 0 "run on $*" run --size 64x96 --rounds 8 --frames 40 -o "$db" --devices "$@"
@@ -17,7 +18,7 @@ record() {
     check "no reference has far frames" [ "$far" = 1 ]
 }
 
-# read_again DEVICES POLICY...: what was recorded with these policies is taken by replay, in every way, and by report
+# read_again DEVICES POLICY...: replay accepts what was recorded with these policies, in every mode, and so does report
 read_again() {
     count=$1
     shift

@@ -1,6 +1,7 @@
 #!/bin/sh
-# The session database from outside: what cox-lab replay prints and refuses; the queries of docs/reference/session-db.md work; an
-# interrupted recording is kept.   sh lab_replay.sh BIN_DIR SOURCE_DIR
+# The session database as users see it: what cox-lab replay prints and refuses, that the queries in
+# docs/reference/session-db.md work, and that an interrupted recording is kept.
+#   sh lab_replay.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/lab.sh"
@@ -60,7 +61,7 @@ if [ -z "$sqlite" ]; then
     finish
 fi
 
-# Every query of the page has an answer, of at least one row.
+# Every query of the page returns at least one row.
 awk -v work="$work" '/^```sql$/ {n++; on = 1; next} /^```$/ {on = 0} on {print >(work "/query" n ".sql")}' \
     "$source/docs/reference/session-db.md"
 queries=0
@@ -73,13 +74,13 @@ for query in "$work"/query*.sql; do
 done
 what="docs/reference/session-db.md"
 check "$queries queries instead of 8 or more" [ "$queries" -ge 8 ]
-# It names every table and column.
+# The page names every table and column.
 for name in $(sqlite3 "$db" "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%'
     UNION SELECT c.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type IN ('table', 'view')"); do
     check "$name is not described" grep -qw "$name" "$source/docs/reference/session-db.md"
 done
 
-# What a database says is made fit for a terminal.
+# Texts from a database are made safe for a terminal.
 cp "$db" "$work/steers.db"
 sqlite3 "$work/steers.db" "UPDATE device SET name = char(27) || ']0;x' || char(7) || x'ff'; UPDATE run SET kernel = 'k' || char(27, 155);
     UPDATE session SET policy = 'p' || char(27) WHERE policy = 'last-frame';
@@ -112,7 +113,7 @@ contains out "last-frame: 400 splits, 0 grants: all the same"
 run 1 "nothing but what is left out" replay --run 1 --base last-frame "$work/holes.db"
 contains err "run 1 has no session of policy 'last-frame' to be replayed"
 
-# A changed measurement changes decisions, and is told.
+# A changed measurement changes decisions, and replay says so.
 cp "$db" "$work/changed.db"
 sqlite3 "$work/changed.db" "UPDATE call SET wall_ns = wall_ns * 3 WHERE kind = 'observe' AND frame = 50 AND device = 0"
 run 3 "changed measurements" replay --run 1 --decisions --policy last-frame "$work/changed.db"
@@ -126,7 +127,7 @@ denies 1 "another program" "another program's database" sim --scenario constant-
 head -c 60000 "$db" >"$work/half.db"
 denies 1 "damaged" "half a database" replay "$work/half.db"
 
-# Killed in the middle: what was recorded can be read while it runs, and afterwards.
+# Killed in the middle. The recorded frames can be read while it runs and afterwards.
 db=$work/killed.db
 frames() { sqlite3 -readonly "$db" "SELECT count(*) FROM frame$1"; }
 recorded() { [ "$(frames '')" -gt 0 ]; }
@@ -135,7 +136,7 @@ start "$lab" sim --scenario step-2 --record "$db" --seeds 1 --first-seed 3 --fra
 wait_until 300 "frames to be seen while it runs" recorded
 seen=$(frames '')
 stop "$pid"
-# It may have come to a policy's session or not.
+# A policy's session may have begun by then, or not.
 "$lab" replay --policy last-frame "$db" >"$work/out" 2>"$work/err"
 status=$?
 check "replay of what is left of it: status $status" [ $status -le 1 ]

@@ -1,12 +1,13 @@
 #!/bin/sh
-# The report of cox-lab: its figures against SQL, its refusals, what a hostile database cannot do, and how it looks in Chromium.
+# The report of cox-lab: its figures compared with SQL, what it refuses, what a hostile database cannot do, and its
+# layout in Chromium.
 #   sh lab_report.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/lab.sh"
 verb=report
 need sqlite3
 
-# never FILE PATTERN...: no line matches, in whatever case.
+# never FILE PATTERN...: no line matches, in upper or lower case.
 never() {
     file=$1
     shift
@@ -18,10 +19,10 @@ no_odd_number() { never "$1" '(>|[^a-z-])-?(nan|inf)([^a-z]|$)'; }
 smaller() { check "$1 has $(bytes "$1") bytes" [ "$(bytes "$1")" -lt "$2" ]; } # FILE BYTES
 bytes() { wc -c <"$1"; }
 
-# occurs NUMBER FILE PATTERN: how often, on whatever lines.
+# occurs NUMBER FILE PATTERN: the pattern occurs this often, counting several in a line.
 occurs() { equal "$(grep -oE -e "$3" "$2" | wc -l)" "$1" "'$3' in $2"; }
 
-# refused PATTERN WHAT DATABASE: status 1, the reason in one line, no page, nothing left behind
+# refused PATTERN WHAT DATABASE: status 1, the reason in one line, no page, no other file left
 refused() {
     rm -rf refused
     mkdir refused
@@ -32,7 +33,7 @@ refused() {
     equal "$(ls -A refused)" report.html "left behind"
 }
 
-# changed NAME SQL: the session as NAME.db, changed.
+# changed NAME SQL: a copy of the session, NAME.db, changed by this SQL.
 changed() {
     cp session.db "$1.db"
     sqlite3 "$1.db" "$2" >/dev/null
@@ -64,7 +65,7 @@ same named.html session.html
 denies 1 'cannot be written: No space left' "no room" session.db -o /dev/full
 denies 1 'nowhere/report.html: cannot be written' "no such folder" session.db -o nowhere/report.html
 
-# alone FILE: loads nothing, runs nothing
+# alone FILE: the page loads nothing and runs nothing
 alone() {
     occurs 1 "$1" "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\""
     sed 's|xmlns="http://www.w3.org/[0-9a-z/]*"||g' "$1" >bare.html
@@ -72,7 +73,7 @@ alone() {
     never bare.html '(url\(|@import|javascript:)' '<[^>]* (src|srcset|on[a-z]+|style)=' 'href="[^#]'
 }
 
-# sound FILE: well-formed, loads and runs nothing, and has no figure that is none.
+# sound FILE: well-formed, loads and runs nothing, and contains no invalid number.
 sound() {
     is_xml "$1"
     alone "$1"
@@ -82,7 +83,8 @@ sound() {
 what="the page"
 sound session.html
 occurs 1 session.html '<!DOCTYPE html>'
-# Two widths of three comparing charts and of one for each of six policies, each with a title and a description of its own.
+# Each drawing comes in two widths: three charts of comparison, and one for each of six policies. Each has its own
+# title and description.
 occurs 9 session.html '<svg [^>]*class="wide" role="img"'
 occurs 9 session.html '<svg [^>]*class="narrow" role="img"'
 occurs 18 session.html '<svg [^>]*><title>[^<]+</title><desc>[^<]+</desc>'
@@ -99,7 +101,7 @@ fastest=$(sqlite3 -readonly session.db "SELECT policy FROM session JOIN frame US
     policy <> 'oracle' GROUP BY session ORDER BY avg(wall_ns) LIMIT 1")
 contains session.html "<strong>$fastest</strong> was the fastest"
 
-# --- Its figures, against SQL ----------------------------------------------------------------------------------------
+# --- Its figures, compared with SQL ----------------------------------------------------------------------------------
 # One line for each row of the first table: frames|mean|p50|p99|...
 sed -n '/<table class="headline/,/<\/table>/p' session.html | grep '<td' |
     sed -e 's|<tbody>||' -e 's|<tr[^>]*>||g' -e 's|<svg.*</svg>||' -e 's|</t[dh]>|;|g' -e 's|<[^>]*>||g' -e 's|;$||' \
@@ -163,7 +165,7 @@ SQL
 sqlite3 -readonly session.db <rows.sql >rows.sql.txt 2>sql.err || fail "the figures' SQL: $(cat sql.err)"
 what="the figures"
 check "$(wc -l <rows.sql.txt) rows from SQL instead of 24" [ "$(wc -l <rows.sql.txt)" -eq 24 ]
-# A figure that lies on the edge between two roundings may fall on either side: the last digit may differ by one.
+# A figure halfway between two rounded values may be rounded either way, so the last digit may differ by one.
 check "not those of SQL" awk -F';' 'NR == FNR { rows[FNR] = $0; next }
     { n = split(rows[FNR], a, ";"); bad = n != NF
       for (i = 1; i <= NF && !bad; i++) {
@@ -217,7 +219,7 @@ changed view "DROP TABLE reason; CREATE VIEW reason AS WITH RECURSIVE n(i) AS (S
     SELECT i AS reason, 'for ever' AS text FROM n"
 refused 'view.db' "a view that never ends" view.db
 
-# --- The database is not the page ------------------------------------------------------------------------------------
+# --- The database is never the output ---------------------------------------------------------------------------------
 before=$(cksum <session.db)
 ln session.db hard.db
 ln -s session.db soft.db
@@ -228,7 +230,7 @@ done
 rm -f session.db-wal hard.db soft.db
 check "the database was changed" [ "$before" = "$(cksum <session.db)" ]
 
-# --- Databases that others made --------------------------------------------------------------------------------------
+# --- Databases made by other programs ---------------------------------------------------------------------------------
 cp session.db hostile.db
 sqlite3 hostile.db <<'SQL'
 UPDATE run SET kernel = '</style><script>alert(1)</script>', host = '"onload="alert(2)', command = '<img src=x onerror=alert(3)>',
@@ -378,7 +380,7 @@ SQL
 sqlite3 telemetry.db <telemetry.sql
 run 0 "telemetry" telemetry.db
 sound telemetry.html
-# One drawing more for each policy, and one by the split.
+# One more drawing for each policy, and one next to the split.
 occurs 16 telemetry.html '<svg [^>]*class="wide" role="img"'
 occurs 16 telemetry.html '<svg [^>]*class="narrow" role="img"'
 occurs 32 telemetry.html '<svg [^>]*><title>[^<]+</title><desc>[^<]+</desc>'
@@ -388,7 +390,7 @@ contains telemetry.html 'power from BAT0</th><td>10</td><td>35.5</td><td>35.5</t
 contains telemetry.html 'throttling of the package</th><td>500</td><td>0.0</td><td>2.0</td><td>4.0</td><td class="text">events'
 contains telemetry.html 'power of nothing</th><td>0</td><td>–</td>'
 never session.html 'Clocks, temperatures'
-# The means over a session's frames, and over those of a device alone: a reading counts where it lies in a frame.
+# The means over the frames of a session, and of a device alone. A reading counts if it lies within a frame.
 what="means of telemetry"
 for source_of in "0 clock of the P cores" "3 temperature of the package" "4 power of package-0"; do
     mean=$(sqlite3 -readonly telemetry.db "SELECT avg(m) FROM (SELECT avg(v.value) AS m FROM session s JOIN telemetry_session o USING (session)
@@ -398,7 +400,7 @@ for source_of in "0 clock of the P cores" "3 temperature of the package" "4 powe
     check "${source_of#* }: $page on the page, $mean by SQL" awk -v a="$mean" -v b="${page:-none}" \
         'BEGIN { exit !(b + 0 > 0 && (a - b) ^ 2 <= (b < 1000 ? 0.06 : 0.6) ^ 2) }'
 done
-# What is not to be believed.
+# Implausible contents.
 cp telemetry.db strange.db
 sqlite3 strange.db "UPDATE telemetry_source SET kind = 'clock', name = x'ff', part = '</svg><script>' WHERE source = 5; UPDATE telemetry_source SET
     unit = x'41', origin = x'00' WHERE source = 1; UPDATE telemetry SET value = 9e999 WHERE source = 1; UPDATE telemetry SET value = 'text' WHERE
@@ -417,14 +419,14 @@ if [ -z "$chromium" ]; then
     finish
 fi
 
-# browse ARGS...: Chromium with a home of its own
+# browse ARGS...: Chromium with its own home folder
 browse() {
     HOME=$work timeout 600 "$chromium" --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$work/browser" "$@"
 }
 
-# What the page itself does not have: a script, which measures how the page is laid out and writes it into the page. Contrast is
-# against the page, or against the shade of a phase for what is written in a chart; letters that overlap or leave their chart
-# are counted.
+# A script that is not part of the page. It measures the page's layout and writes the result into the page. Contrast is
+# against the page, or for text in a chart against the shade of a phase. It counts letters that overlap or leave their
+# chart.
 cat >measure.html <<'HTML'
 <pre id="layout"></pre><script>//<![CDATA[
 const rgb = text => text.match(/[\d.]+/g).slice(0, 3).map(Number);
@@ -473,7 +475,7 @@ laid_out() {
     [ "$3" = dark ] && scheme=0
     sed -e 's|<meta http-equiv="Content-Security-Policy"[^>]*>||' -e '/<\/main><\/body>/,$d' "$1" >measured.html
     cat measure.html >>measured.html
-    # A window is never narrower than 500; a frame in it is.
+    # A window is at least 500 pixels wide, but a frame in it can be narrower.
     printf '<!DOCTYPE html><body style="margin:0"><iframe id="f" style="border:0;width:%spx;height:9000px" src="measured.html">' \
         "$2" >frame.html
     printf '</iframe><script>f.onload = () => { document.body.append(f.contentDocument.getElementById("layout").textContent); }</script>' \
@@ -503,7 +505,7 @@ laid_out telemetry.html 1280 dark 16 wide 12
 laid_out telemetry.html 400 light 16 narrow 10
 laid_out telemetry.html 400 dark 16 narrow 10
 
-# As it is, with its policy: nothing is refused by it, and it can be drawn.
+# The unchanged page with its policy: the browser refuses nothing because of it, and can draw the page.
 what="a screenshot"
 browse --enable-logging=stderr --window-size=1280,1600 --screenshot="$work/d/shot.png" "file://$work/d/session.html" \
     >chromium.out 2>chromium.err

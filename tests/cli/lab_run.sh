@@ -1,6 +1,7 @@
 #!/bin/sh
-# cox-lab run: what it refuses, what it records, each disturbance that this machine allows, and that no process of its own
-# outlives it. Its bars on time are for a quiet machine, not for a test.   sh lab_run.sh BIN_DIR SOURCE_DIR
+# cox-lab run: what it refuses, what it records, each disturbance that this machine allows, and that none of its
+# processes outlives it. The limits for times apply to a quiet machine, so this test does not check them.
+#   sh lab_run.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/lab.sh"
@@ -62,7 +63,7 @@ if [ "$sqlite" ]; then
     run 1 "a database of another program" -o "$work/foreign.db"
 fi
 
-# --- A run on one device, then on two ----------------------------------------------------------------------------------
+# --- A run on one device, then on two ---------------------------------------------------------------------------------
 able "cox-lab run on devices" pocl || skip "PoCL is missing"
 export OCL_ICD_VENDORS="$work/pocl"
 small="--size 64x96 --rounds 2 --frames 12 -o $work/s.db"
@@ -109,7 +110,7 @@ holds "SELECT count(*), min(mean_ns) > 0, min(p90_ns) > 0 FROM reference WHERE r
 holds "SELECT foreign_load >= 0, busy = (foreign_load > 0.25) FROM run WHERE run = 3" "1|1"
 if grep -q "The machine was BUSY" "$work/out"; then busy=1; else busy=0; fi
 holds "SELECT busy FROM run WHERE run = 3" "$busy"
-# The table, the database's summary and the report say the same of the same frames.
+# The table, the database's summary and the report have the same figures for the same frames.
 awk '/^phase [0-9]/ { phase = $2 + 0 }
     $1 ~ /^(adaptive|last-frame|single)$/ && NF > 10 { print phase, $1, $2, $3, $4, $5, $6, $7, $8, $9 }' "$work/out" |
     sort >"$work/table"
@@ -151,7 +152,7 @@ holds "SELECT min(latency_ns >= wall_ns) FROM frame JOIN session USING(session) 
 prints ",over_deadline," "a deadline that each frame keeps, as rows" $two --policy ewma --deadline 1000000 --csv
 prints "artificial" "an artificial delay" $two --kernel "$sharpen" --policy single --disturb delay=1,30000@4:8
 holds "SELECT kind, real FROM disturbance WHERE run = $last" "delay|0"
-# 30 ms on frames of less than one: neither noise nor load makes as much in the median of all frames.
+# 30 ms more for frames of less than one. Noise and load cannot change the median of all frames by that much.
 holds "SELECT a.ns > b.ns + 10e6, c.ns < a.ns / 2 FROM reference a, reference b, reference c
     WHERE a.run = $last AND b.run = a.run AND c.run = a.run AND a.kind = 'solo' AND b.kind = 'solo'
     AND c.kind = 'solo' AND a.device = 1 AND b.device = 1 AND c.device = 0 AND a.phase = 1 AND b.phase = 0 AND c.phase = 1" \
@@ -188,7 +189,7 @@ case $status in
 *) fail "status $status" ;;
 esac
 
-# --- Lists, repeats, another side --------------------------------------------------------------------------------------
+# --- Lists, repeats, with and without a reserved core -------------------------------------------------------------------
 db=$work/more.db
 more="--devices cpu:2x1 --rounds 1 --frames 16 --policy ewma -o $db"
 prints "kernel: work, 48 x 96, .* device 1 2 times" "sizes and ratios" $more --kernel work --size 32x64,48x96 --ratio 1,2
@@ -224,7 +225,7 @@ contains "$work/both.html" "Reserved core</dt><dd>none: switched off"
 rm "$db"
 run 1 "two sides on a device that is not there" --devices no-such-device --reserve both -o "$db"
 
-# --- A kernel of one's own ---------------------------------------------------------------------------------------------
+# --- The user's own kernel --------------------------------------------------------------------------------------------
 run 0 "the example" $more --kernel "$sharpen" --policy adaptive,chunks --size 640x360
 contains out "^kernel: sharpen.cl, 640 x 360" "^chunks: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
 holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bindings') AND length(value) > 500) FROM run" \
@@ -232,7 +233,7 @@ holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bi
 run 0 "with a delay and frames in flight" $more --kernel "$sharpen" --size 64x96 --in-flight 3 \
     --disturb delay=1,100@8:16
 contains out "after 2 of 2 blocks"
-# own BODY: a kernel of uchar out, first_row, rows, columns
+# own BODY: a kernel with the parameters uchar out, first_row, rows, columns
 own() {
     echo "kernel void k(global uchar *out, int first_row, int rows, int columns, int out_pitch)
 {
@@ -263,7 +264,7 @@ denies 1 "kernel k takes 'out', which is no buffer" "a buffer of another name" $
 echo '{"kernel": "k", "rows": 96}' >"$work/bad.json"
 denies 1 "bad.json: columns: is missing" "bindings that are none" $more --kernel "$work/k.cl" --bindings "$work/bad.json"
 
-# Passes: of this program, of one's own, as one pass in which bands overlap, and transposed.
+# Passes: those of this program, the user's own, one pass whose bands overlap, and transposed passes.
 prints "^kernel: blur, 64 x 96, 2 passes; " "two passes" $more --kernel blur --policy adaptive,chunks --size 64x96 --in-flight 2
 holds "SELECT group_concat(name || rows || stages, ' ') FROM pass WHERE run = $last" "rows961 columns961"
 holds "SELECT count(*), sum(passes), sum(ordered) FROM (SELECT count(*) AS passes, min(pass = 0 OR start_ns >= before) AS ordered
@@ -332,13 +333,13 @@ elif able "cox-lab run with a GPU hog" rusticl; then
     OCL_ICD_VENDORS="$work/pocl"
 fi
 
-# --- Interruption ------------------------------------------------------------------------------------------------------
+# --- Interruption -----------------------------------------------------------------------------------------------------
 if [ -z "$sqlite" ]; then
     leave_out "what an interrupted run leaves" "sqlite3 is missing"
     finish
 fi
 
-# Processes that have a given one as parent; those of a dead one would have another.
+# The child processes of a process that is alive; orphans get another parent.
 children() { grep -l "^PPid:[^0-9]*$1\$" /proc/[0-9]*/status 2>/dev/null | cut -d / -f 3; }
 hogs() { # PID: frames are recorded, and there is a hog
     hog=$(children "$1")
@@ -346,7 +347,8 @@ hogs() { # PID: frames are recorded, and there is a hog
 }
 no_process() { [ ! -e "/proc/$1" ]; }
 
-# under_way WHAT: a long run in the background, until it records frames under a hog; its process is $pid, the hog's $hog.
+# under_way WHAT: start a long run in the background, and wait until it records frames under a hog. $pid is its
+# process, $hog the hog's.
 under_way() {
     what=$1
     rm -f "$db"*
@@ -354,7 +356,7 @@ under_way() {
     wait_until 300 "frames under a hog" hogs "$pid"
 }
 
-# ended_by STATUS: it ends with that status, its hog too, and the database is sound.
+# ended_by STATUS: the run ends with this status, its hog ends too, and the database is valid.
 ended_by() {
     ends "$pid" 120
     equal "$status" "$1" "status"
@@ -374,7 +376,7 @@ holds "SELECT count(*) > 8 FROM frame JOIN session USING(session) WHERE kind = '
 holds "SELECT count(*) FROM run" 1
 holds "SELECT foreign_load >= 0 FROM run" 1
 
-# Of the time until the first frame nothing is recorded, and the message says so.
+# Before the first frame nothing is recorded, and the message says so.
 what="interrupted at once"
 rm -f "$db"*
 start "$lab" run --devices cpu:2x1 --kernel work --disturb delay=0,900000@4:8 --frames 9 -o "$db"

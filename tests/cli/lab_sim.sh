@@ -1,5 +1,6 @@
 #!/bin/sh
-# cox-lab sim: what it lists, prints, refuses and how it ends.   sh lab_sim.sh BIN_DIR SOURCE_DIR
+# cox-lab sim: what it lists, prints and refuses, and how it ends.
+#   sh lab_sim.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/lab.sh"
 verb=sim
@@ -42,7 +43,7 @@ for form in --csv --json --check; do
 done
 refute "a session database was made of nothing" [ -e "$work/r.db" ]
 
-# --- one scenario, three forms ---
+# --- one scenario, three formats ---
 run 0 "a table" --scenario step-2 --policy last-frame,oracle --seeds 2
 contains out "^step-2: " "^  last-frame  *[0-9]" "^  oracle  *[0-9.]*  *1.000"
 run 0 "CSV" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --csv
@@ -82,7 +83,7 @@ run 0 "fewer frames, two in flight, nothing extra" --scenario outliers-2 --polic
     --in-flight 2 --no-pool --no-shadow --csv
 counts 1 out "^outliers-2,hguided,1,1,50,"
 
-# --- a scenario of one's own, with bars ---
+# --- the user's own scenario, with bars ---
 cat >"$work/mine.json" <<'EOF'
 {
     "text": "mine, with \"quotes\"",
@@ -117,7 +118,7 @@ if [ -e /dev/full ]; then
     check "a full disk is not noticed" [ $? -eq 1 ]
 fi
 
-# --- passes: one deterministic result, recorded ones decide the same again ---
+# --- passes: results are deterministic, and replays of recordings decide the same ---
 cat >"$work/two.json" <<'END'
 {"rows": 1080, "granule": 8, "frames": 60, "devices": [{"name": "a", "row_us": 9, "jitter": 0.03}, {"name": "b", "row_us": 4}],
  "passes": [{"name": "across"}, {"name": "down", "rows": 1920, "granule": 16, "before_us": 40, "moved_row_us": 0.5,

@@ -1,5 +1,6 @@
 #!/bin/sh
-# cox-lab telemetry, and what cox-lab run records of a laid-out /sys (support/sysfs.sh).   sh lab_telemetry.sh BIN_DIR SOURCE_DIR
+# cox-lab telemetry, and what cox-lab run records from a copy of a laptop's /sys (support/sysfs.sh).
+#   sh lab_telemetry.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/lab.sh"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# cox-tonemap's finished files, Matroska and MP4: what is encoded, what is copied, and that they are whole or not there.
-# sh muxed.sh BIN_DIR SOURCE_DIR
+# The Matroska and MP4 files that cox-tonemap writes: what is encoded, what is copied, and that a file is complete or
+# does not exist.
+#   sh muxed.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
 need_device
@@ -53,17 +54,17 @@ make -f lavfi -i testsrc2=s=192x108:r=24000/1001:d=2 -f lavfi -i sine=d=2 -vf "f
     -c:v libx264 -c:a aac -output_ts_offset 1000 -f mpegts "$work/broadcast.ts"
 make -i "$work/film.mkv" -map 0:v -fps_mode passthrough -strict -1 "$work/film.y4m"
 
-# --- What a file holds ---
+# --- Contents of a file ---
 
 probe() { ffprobe -v error -of csv=p=0 "$@"; }
-# shown FILE: of its frames, in ms, in order.
+# shown FILE: when its frames are shown, in ms, in order.
 shown() { probe -select_streams v:0 -show_entries packet=pts_time "$1" | sed 's/,.*//' | sort -n | awk '{ printf "%.0f\n", $1 * 1000 }'; }
 # copied FILE STREAMS: a hash of the packets.
 copied() { ffmpeg -v error -i "$1" -map "$2" -c copy -f md5 -; }
 video() { probe -select_streams v:0 -show_entries "stream=$2" "$1"; }
 chapters() { probe -show_chapters "$1" | cut -d , -f 4,6,7 | sed 's/00*,/,/g'; }
 
-# finished FILE SOURCE FRAMES: what holds for each of them.
+# finished FILE SOURCE FRAMES: checks that apply to each file.
 finished() {
     colours=color_range,color_space,color_transfer,color_primaries
     equal "$(video "$1" codec_name)" h264 'codec'
@@ -104,13 +105,13 @@ for end in mkv mp4; do
     finished "v.$end" "$work/varies.mkv" 50
 done
 
-# The times of what MP4 holds are finer than Matroska's: from a file of it nothing is rounded.
+# Times in MP4 are finer than in Matroska, so nothing is rounded between MP4 files.
 run 0 'MP4 from MP4' a.mp4 -o b.mp4 --transfer pq
 equal "$(probe -select_streams v:0 -show_entries packet=pts_time b.mp4 | sort -n)" \
     "$(probe -select_streams v:0 -show_entries packet=pts_time a.mp4 | sort -n)" 'MP4 from MP4: times'
 equal "$(copied b.mp4 0:a)" "$(copied a.mp4 0:a)" 'sound'
 
-# A cover, which Matroska has as an attachment and MP4 as a stream of its own.
+# A cover, which is an attachment in Matroska and a separate stream in MP4.
 if ffmpeg -v error -y -f lavfi -i color=red:s=64x64 -frames:v 1 "$work/cover.jpg" &&
     ffmpeg -v error -y -i "$work/film.mkv" -map 0:v -map 0:a:1 -c copy -attach "$work/cover.jpg" \
         -metadata:s:t mimetype=image/jpeg -metadata:s:t filename=front.jpg "$work/covered.mkv"; then
@@ -124,13 +125,13 @@ else
     leave_out 'a cover' 'this ffmpeg cannot attach one'
 fi
 
-# What begins before 0 in MP4 cannot in Matroska: sound and picture are shifted by as much.
+# MP4 can begin before time 0, Matroska cannot. Sound and picture are shifted by the same amount.
 run 0 'Matroska from MP4' a.mp4 -o f.mkv --transfer pq
 equal "$(copied f.mkv 0:a)" "$(copied a.mp4 0:a)" 'sound'
 gaps() { awk 'NR > 1 { even = ($1 - last >= 41 && $1 - last <= 43); print even } { last = $1 }' | sort -u; }
 equal "$(shown f.mkv | gaps)" 1 'even times'
 
-# An HDR10 stream's mastering display is that of another picture.
+# The mastering display of an HDR10 stream describes the input picture, not the output.
 if ffmpeg -v quiet -y -i "$work/film.mkv" -map 0:v -c:v libx265 -x265-params "log-level=-1:hdr10=1:colorprim=bt2020:\
 transfer=smpte2084:colormatrix=bt2020nc:max-cll=1000,400:\
 master-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,1)" "$work/hdr10.mkv"; then
@@ -166,7 +167,7 @@ run 0 'another encoder' "$work/film.mkv" -o d.mkv --encoder mpeg4:b=500000,g=10
 equal "$(video d.mkv codec_name)" mpeg4
 clean
 
-# --- From what has no times, and to what is no file ---
+# --- Inputs without times, and outputs that are not files ---
 
 prints '8 bit, libx264, 0 streams copied\)' 'from y4m' "$work/film.y4m" -o a.mp4
 equal "$(shown a.mp4)" "$(awk 'BEGIN { for (n = 0; n < 48; n++) printf "%.0f\n", n * 1001 / 24 }')" 'times'
@@ -174,7 +175,7 @@ run 0 'from a pipe, with a rate' - -o b.mkv --rate 50 -q <"$work/film.y4m"
 equal "$(video b.mkv r_frame_rate)" 50/1
 "$tonemap" "$work/film.mkv" -o - --to mkv 2>"$work/err" | cat >c.mkv
 equal "$(shown c.mkv)" "$(shown "$work/film.mkv")" 'to a pipe'
-# Its clock began long before.
+# The clock of a broadcast began long before its first frame.
 run 0 'a broadcast' "$work/broadcast.ts" -o e.mp4 --transfer pq
 equal "$(shown e.mp4 | awk 'NR == 1 && $1 < 100 { print "at once" }')" 'at once' 'begins at once'
 equal "$(shown e.mp4 | wc -l)" 48 'frames'
@@ -186,7 +187,7 @@ run 0 'a part' "$work/film.mkv" -o a.mkv --start 12 --frames 24
 equal "$(shown a.mkv)" "$(shown "$work/film.mkv" | tail -n +13 | head -n 24)" 'times'
 from=$(shown a.mkv | head -n 1)
 to=$(shown "$work/film.mkv" | sed -n 37p)
-# sound FILE: its packets' times.
+# sound FILE: the times of its packets.
 sound() { probe -select_streams a:0 -show_entries packet=pts_time "$1" | awk '{ printf "%.0f\n", $1 * 1000 }'; }
 equal "$(sound a.mkv)" "$(sound "$work/film.mkv" | awk "\$1 >= $from && \$1 < $to")" 'sound'
 equal "$(probe -show_chapters a.mkv | wc -l)" 2 'chapters'
@@ -198,7 +199,7 @@ clean
 
 run 0 'progress' "$work/film.mkv" -o a.mkv -q --progress json
 contains err '^\{"frames": 48, "total": [0-9]+, "seconds": [0-9.]+, "fps": [0-9.]+, "left_s": [0-9.]+, "bytes": [0-9]+, "bound": .*, "ended": true\}$'
-# What is written twice, the index's place, counts twice.
+# The place of the index is written twice, so it counts twice.
 wrote=$(sed -n 's/.*"bytes": \([0-9]*\).*"ended": true.*/\1/p' "$work/err")
 check "all bytes, not $wrote" [ "${wrote:-0}" -ge "$(stat -c %s a.mkv)" ]
 if python3 -c 'import json' 2>/dev/null; then
@@ -207,7 +208,7 @@ fi
 clean
 refuses 2 '--progress much: neither live nor json' 'a progress that is none' "$work/film.mkv" -o a.y4m --progress much
 
-# --- Whole or not there ---
+# --- Complete or not at all ---
 
 echo keep >a.mkv
 denies 1 '^cox-tonemap: a.mkv: exists; --overwrite replaces it$' 'a file that exists' "$work/film.mkv" -o a.mkv
@@ -226,7 +227,7 @@ refuses 1 "key=value, separated by commas: what is 'g'" 'an option without a val
 refuses 1 "the encoder mpeg4 has no option 'crf'" 'quality for an encoder that has none' "$work/film.mkv" -o a.mkv --encoder mpeg4 --crf 20
 refuses 1 "the encoder mpeg4 has no option 'preset'" 'a preset for an encoder that has none' "$work/film.mkv" -o a.mkv \
     --encoder mpeg4 --preset slow
-run 1 'an unknown preset' "$work/film.mkv" -o a.mkv --preset quick # x264 itself has a line on it, too
+run 1 'an unknown preset' "$work/film.mkv" -o a.mkv --preset quick # x264 prints its own line, too
 contains err '^cox-tonemap: a.mkv: the encoder libx264 cannot be opened .*quick'
 nothing_left
 refuses 1 'mp4 cannot hold ffv1, which the encoder ffv1 makes' 'an encoder for another container' "$work/film.mkv" -o a.mp4 --encoder ffv1
@@ -244,7 +245,7 @@ run 1 'an input that breaks off, over a file' "$work/cut.mkv" -o a.mkv --overwri
 equal "$(head -c 5 a.mkv)$(ls -A "$work/d")" keepa.mkv 'kept'
 clean
 
-# interrupt SIGNAL STATUS OUTPUT: a film without an end.
+# interrupt SIGNAL STATUS OUTPUT: interrupt a film without an end.
 interrupt() {
     what="interrupted by $1"
     {

@@ -1,18 +1,18 @@
 #!/bin/sh
-# The programs in docs/guide/api.md and docs/guide/filters.md compile without a warning and do what the pages say; so do the
-# functions in docs/guide/video.md.
-# sh pages.sh BIN_DIR SOURCE_DIR
+# The programs in docs/guide/api.md and docs/guide/filters.md compile without a warning and do what the pages say. The
+# functions in docs/guide/video.md compile as well.
+#   sh pages.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 lib=$bin/../lib
-# A library with a sanitizer in it wants its programs to have it too.
+# If the library was built with a sanitizer, its programs need the same one.
 sanitizer=
 if nm -D "$lib/libcoxswain.so" 2>/dev/null | grep -q ' U __asan_init'; then sanitizer=-fsanitize=address,undefined; fi
 
-# program_of PAGE FILE: the C in that page.
+# program_of PAGE FILE: the C code in that page.
 program_of() { awk '/^```c$/ {on = 1; next} /^```$/ {on = 0} on' "$source/docs/guide/$1" >"$2"; }
 
-# compile FILE OPTIONS...: with the library, without a warning. The program has the name without .c
+# compile FILE OPTIONS...: compile with the library, without a warning. The program gets the name without .c
 compile() {
     h_program=$1
     shift
@@ -50,7 +50,7 @@ if pkg-config --exists 'libavcodec >= 59.37' 2>/dev/null; then
         $(pkg-config --cflags libavcodec libavutil) -c avframe.c -o avframe.o
 fi
 
-# --- What they print ---
+# --- What the programs print ---
 
 need_device
 for name in api exchange; do

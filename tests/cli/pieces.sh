@@ -1,10 +1,10 @@
 #!/bin/sh
-# A film mapped in pieces: the frames of one run over the whole, whatever the pieces; and that nothing which does not go
-# together is taken for a film.
+# A film mapped in pieces has the frames of one run over the whole film, for any lengths of the pieces. Files that do
+# not belong together are refused.
 #
 #   [COX_PIECES="1 7 50 333"] sh pieces.sh BIN_DIR SOURCE_DIR
 #
-# COX_PIECES: the lengths of the pieces that are tried, in frames of 1000 (default: 333).
+# COX_PIECES: the lengths of pieces to try, in frames of a film of 1000 (default: 333).
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/tonemap.sh"
@@ -19,7 +19,7 @@ ffmpeg -v error -f lavfi -i "color=size=64x48:rate=24:duration=42,format=yuv420p
     -frames:v 1000 -strict -1 -f yuv4mpegpipe "$film" 2>"$work/err" || skip "this ffmpeg cannot make the film"
 prints '^scenes .*12 cuts' 'the film' "$film" -o ../whole.y4m
 
-# pieces FILM WHOLE LENGTHS WHAT: the film in pieces of those lengths, in turn, is the whole.
+# pieces FILM WHOLE LENGTHS WHAT: the film in pieces of these lengths, used in rotation, equals the whole.
 pieces() {
     first=0
     : >"$work/ranges"
@@ -49,7 +49,7 @@ for length in ${COX_PIECES:-333}; do
 done
 pieces "$film" "$work/whole.y4m" '411 3 348 1 237' 'pieces of any length'
 
-# Looking ahead, and a size of its own.
+# With look-ahead, and with another size.
 run 0 'the whole' "$film" -o ../ahead.y4m --lookahead 1 --scale 32x --operator bt2390 -q
 run 0 'analyse of a look ahead' analyse "$film" --range :400 -o a.part --lookahead 1 --scale 32x --operator bt2390
 run 0 'the rest of it' analyse "$film" --range 400: -o b.part --lookahead 1 --scale 32x --operator bt2390
@@ -58,7 +58,7 @@ for part in 1 2 3; do run 0 'its pieces' map "$film" --scene film.scene --share 
 run 0 'its whole' join 3.y4m 2.y4m 1.y4m -o ../joined.y4m --overwrite
 same "$work/ahead.y4m" "$work/joined.y4m" 'a look ahead'
 
-# The file of scenes in one run over the whole, and changed by hand.
+# The scene file in one run over the whole film, and a scene file that was edited.
 run 0 'one run by the file of scenes' "$film" --scene film.scene -o ../joined.y4m
 same "$work/ahead.y4m" "$work/joined.y4m"
 prints '^done ' 'a piece that is there' map "$film" --scene film.scene --share 2/3 -o 2.y4m
@@ -68,7 +68,7 @@ run 0 'a piece with the change' map "$film" --scene other.scene --share 2/3 -o 2
 contains out '^written ' 'to 5000 cd'
 clean
 
-# Each piece on other devices: a processor, a second one's driver, both. What they compute in common is said beforehand.
+# Each piece on other devices: a CPU, another driver's device, and both. The arithmetic is set in advance for all.
 export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
 if "$bin/cox-devices" 2>/dev/null | grep -q 'rusticl .* 1$'; then
     run 0 'the whole' "$film" -o ../muladd.y4m --devices cpu --arithmetic muladd -q
@@ -87,7 +87,7 @@ else
 fi
 unset RUSTICL_ENABLE RUSTICL_DEVICE_TYPE
 
-# A peak that is given needs no look.
+# If the peak is given, no analysis is needed.
 run 0 'the whole' "$film" -o ../given.y4m --peak 600 -q
 for part in 1 2; do run 0 'analyse of nothing' analyse "$film" --share $part/2 -o $part.part --peak 600; done
 run 0 'light that is given' steer 1.part 2.part -o film.scene
@@ -97,7 +97,7 @@ same "$work/given.y4m" "$work/joined.y4m"
 cp film.scene "$work/given.scene"
 clean
 
-# --- What does not go together: one line, status 3, nothing left ---
+# --- What does not belong together: one line, status 3, no file left ---
 
 keep="$work/keep"
 mkdir "$keep"
@@ -146,7 +146,7 @@ refuses 3 'frames 0 to 44 are in no piece: before' 'the first piece is missing' 
 refuses 3 'there is no frame 5000' 'a range beyond the film' analyse "$film" --range 5000: -o a.part
 refuses 1 'is cut off: its last frame is not whole' 'a share of a film cut off' analyse "$work/other.y4m" --share 1/2 -o a.part
 
-# What is read is not written to.
+# Input files are never written to.
 cp "$film" film.y4m
 cp "$keep"/*.part "$keep/ab.scene" "$keep"/?.y4m "$work/d"
 cp ab.scene scene.y4m
@@ -158,7 +158,7 @@ for what_of in 'analyse film.y4m -o film.y4m' 'steer a.part b.part -o a.part' 'm
 done
 clean
 
-# What editors leave in a scene file makes no difference, and a file that is cut off is noticed wherever it is.
+# Changes that editors make to a scene file do not matter. A truncated file is detected, wherever it ends.
 sed 's/^scene 0$/scene 0 peak 700 gain 0.5/' "$keep/ab.scene" >"$work/plain.scene"
 run 0 'a piece of an edited file' map "$film" --scene "$work/plain.scene" --share 1/2 -o a.y4m
 tab=$(printf '\t')
@@ -178,14 +178,14 @@ for kind in newline crlf; do
     bytes=$(bytes "$work/$kind.scene")
     for less in 1 2 3 4 5 6 9 12 15; do
         head -c $((bytes - less)) "$work/$kind.scene" >"$work/short.scene"
-        [ $kind = crlf ] && [ $less -le 2 ] && continue # 'end' stands there yet
+        [ $kind = crlf ] && [ $less -le 2 ] && continue # 'end' is still complete
         refuses 3 "short.scene: is cut off: it has no line 'end'" "a file cut off by $less, $kind" map "$film" --scene "$work/short.scene" -o a.y4m
     done
 done
 { cat "$work/plain.scene" && echo '45 900 1'; } >"$work/more.scene"
 refuses 3 "line [0-9]+: comes behind the line 'end'" "a line behind the last" map "$film" --scene "$work/more.scene" -o a.y4m
 
-# What is there and damaged is made again, and what people have changed is left alone.
+# An existing file that is damaged is made again. One that the user changed is left alone.
 run 0 'a piece' map "$film" --scene "$keep/ab.scene" -o a.y4m
 head -c 100000 a.y4m >b.y4m && mv b.y4m a.y4m
 prints '^written ' 'a piece that is cut off' map "$film" --scene "$keep/ab.scene" -o a.y4m
@@ -200,9 +200,9 @@ run 1 'a full device' map "$film" --scene "$keep/ab.scene" --to y4m -o /dev/full
 check 'is none any more' [ -c /dev/full ]
 clean
 
-# --- Killed: nothing that looks whole; another start finishes ---
+# --- Killed: no file looks complete, and another start finishes ---
 
-# written PID BYTES: the file that it writes has more, or it has ended.
+# written PID BYTES: the file that the process writes is longer than this, or the process has ended.
 written() {
     gone "$1" || [ "$(find "/proc/$1/fd" -lname "$work/d/*" -exec stat -L -c %s {} + | sort -n | tail -n 1)" -gt "$2" ]
 }
@@ -252,7 +252,7 @@ run 0 'join finished pieces' join 3.mkv 1.mkv 2.mkv --source "$mkv" -o whole.mkv
 equal "$(ffmpeg -v error -i whole.mkv -f md5 -)" "$(ffmpeg -v error -i "$work/container.y4m" -pix_fmt yuv420p -f md5 -)"
 clean
 
-# Encoded pieces that cannot be joined: another try would not help.
+# Encoded pieces that cannot be joined. Trying again would not help.
 ffmpeg -v error -i "$mkv" -c copy -frames:v 40 -y "$work/other.mkv"
 rm -rf "$keep" && mkdir "$keep" && cd "$keep" || exit 1
 run 0 'analyse' analyse "$mkv" --range :40 -o film.part -q
@@ -285,7 +285,7 @@ refuses 1 'none.mkv: cannot be opened' 'join: a piece that is not there' join "$
 run 0 'join: those that fit' join "$keep/1.mkv" "$keep/2.mkv" -o a.mkv
 clean
 
-# Where a large film's frames are is kept, and read anew where what is kept is damaged.
+# The index of a large film is stored. If the stored index is damaged, it is made again.
 large=$work/large.mkv
 ffmpeg -v error -f lavfi -i testsrc2=size=1280x720:rate=24 -vf noise=alls=100:allf=t,format=yuv420p10le -frames:v 50 \
     -c:v ffv1 -color_trc smpte2084 -y "$large" 2>"$work/err" || fail 'a large film cannot be made'

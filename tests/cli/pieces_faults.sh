@@ -1,10 +1,10 @@
 #!/bin/sh
-# The steps of a film in pieces, killed at random moments and short of room: a file is whole or not there, what is left behind
-# does not grow, and another start gives the bytes that an undisturbed one gives.
+# The steps of a film in pieces, killed at random moments and with too little disk space. A file is complete or does
+# not exist, the number of leftover files does not grow, and another start gives the same bytes as an undisturbed one.
 #
 #   [COX_KILLS=6] [COX_SEED=1] sh pieces_faults.sh BIN_DIR SOURCE_DIR
 #
-# COX_KILLS: how often each step with devices is killed; those without are killed three times as often.
+# COX_KILLS: how often each step that uses devices is killed. Other steps are killed three times as often.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
 kills=${COX_KILLS:-6}
@@ -12,7 +12,7 @@ seed=${COX_SEED:-1}
 need ffmpeg
 need_device
 
-# --- What undisturbed steps give ---
+# --- Results of undisturbed steps ---
 
 film="$work/film.y4m"
 light='0.55+0.4*mod(N*29,97)/97'
@@ -35,7 +35,7 @@ else
 fi
 clean
 
-# is FILE RIGHT: the same bytes; of containers, whose makers draw random numbers for them, the same frames at the same times.
+# is FILE RIGHT: the same bytes. Containers hold random numbers, so for them the same frames at the same times.
 frames_of() { ffmpeg -v error -i "$1" -f framemd5 - 2>&1; }
 is() {
     case $1 in
@@ -46,11 +46,11 @@ is() {
 
 # --- Killed ---
 
-# kill_after SECONDS COMMAND...: without a word of the shell's.
+# kill_after SECONDS COMMAND...: without a message from the shell.
 kill_after() { (timeout -s KILL "$@" && exit 0; exit $?) 2>/dev/null; }
 
-# killed TIMES BEFORE OUTPUT ARGS...: the step, killed at so many moments of its duration; BEFORE, or '', is the file that stands in
-# the output's place and that the step is to replace. A kill that came too late does not count: the next try comes sooner.
+# killed TIMES BEFORE OUTPUT ARGS...: run the step and kill it at TIMES different moments. BEFORE is an existing file
+# that the step is to replace, or ''. A kill that came too late does not count, and the next one comes sooner.
 killed() {
     times=$1
     before=$2
@@ -104,7 +104,7 @@ if [ -n "$encoded" ]; then
     killed $often 1.mkv joined.mkv join "$right/2.mkv" "$right/1.mkv"
 fi
 
-# --- No room ---
+# --- No disk space ---
 
 disk=
 mkdir "$work/full"
@@ -114,13 +114,13 @@ if mount -t tmpfs -o size=4k tmpfs "$work/full" 2>"$work/err"; then
 else
     leave_out 'a full disk' "none can be mounted: $(cat "$work/err")"
 fi
-# tried REASON OUTPUT ARGS...: what is to be seen of a step that had no room.
+# tried REASON OUTPUT ARGS...: check the message and the files of a step that had no disk space.
 tried() {
     equal "$(wc -l <"$work/err")" 1 'lines'
     contains err "^cox-tonemap: $2: cannot be written.*: $1\$"
     equal "$(ls -A)" '' 'files'
 }
-# finishes OUTPUT ARGS...: with room it goes well.
+# finishes OUTPUT ARGS...: with enough space the step succeeds.
 finishes() {
     output=$1
     shift
@@ -128,7 +128,7 @@ finishes() {
     check 'it gives another file' is "$output" "$right/$output"
     rm -f "$output"
 }
-# short_of_room OUTPUT ARGS...: on a full disk, and where a file may have 4 KB.
+# short_of_room OUTPUT ARGS...: run the step on a full disk, and with a file size limit of 4 KB.
 short_of_room() {
     output=$1
     shift

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The example player gives the frames that cox-tonemap gives, shows them too, and says what is wrong with a file.
-# sh player.sh BIN_DIR SOURCE_DIR
+# The example player gives the same frames as cox-tonemap, shows them, and reports what is wrong with a file.
+#   sh player.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
 need ffmpeg

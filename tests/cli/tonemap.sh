@@ -1,6 +1,6 @@
 #!/bin/sh
-# What cox-tonemap writes of pictures and what it refuses, without large ones: tonemap_pictures.sh has the rest.
-# sh tonemap.sh BIN_DIR SOURCE_DIR
+# What cox-tonemap writes for pictures and what it refuses, with small pictures. tonemap_pictures.sh has the rest.
+#   sh tonemap.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/tonemap.sh"
@@ -24,7 +24,7 @@ prints '^cox-tonemap [0-9]+\.[0-9]+' 'version' --version
 prints '--split' 'help' --help
 equal "$(awk 'length > 80' "$work/out")" '' 'lines of more than 80 columns'
 counts 3 out '^  cox-tonemap [^ ]* -o [^ ]*'
-# What the examples say makes sense: another frame or device than there is may be missing, an option may not.
+# The examples of the help text must be valid. A frame or a device may be missing, an option may not.
 grep '^  cox-tonemap ' "$work/out" >"$work/examples"
 cp "$data/stilllife_pq_480x270.y4m" movie.mkv
 cp "$small" room.exr
@@ -40,10 +40,10 @@ clean
 python=
 python3 -c 'import json' 2>/dev/null && python=1
 
-# is_json FILE: by Python where there is one; else at least whole and balanced.
+# is_json FILE: checked by Python if it is installed; otherwise the brackets must match.
 is_json() {
     if [ "$python" ]; then
-        check "$1 is no JSON" python3 -m json.tool "$1"
+        check "$1 is invalid JSON" python3 -m json.tool "$1"
     else
         equal "$(head -c 1 "$1")$(tr -cd '{[' <"$1" | wc -c)" "{$(tr -cd ']}' <"$1" | wc -c)" "$1 is not balanced"
     fi
@@ -130,7 +130,7 @@ refuses 1 'truncated' 'a truncated PFM' "$work/short.pfm" -o a.png
 refuses 1 'truncated' 'a truncated Radiance picture' "$work/short.hdr" -o a.png
 refuses 1 'the unknown format \?\[2J\?$' 'words of a file that would steer a terminal' "$work/escape.hdr" -o a.png
 
-# --- Outputs that cannot be ---
+# --- Impossible outputs ---
 
 refuses 1 'a.png: cannot be written: No such file' 'a missing folder' "$small" -o no/such/a.png
 refuses 1 'cannot be written' 'a place that takes no files' "$small" -o /proc/a.png
@@ -160,7 +160,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 clean
 
-# --- Wrong words ---
+# --- Invalid arguments ---
 
 refuses 2 "no operator 'filmic'; there are: hable, reinhard, mobius, aces, exposure, linear, bt2390, clip, local" \
     'an unknown operator' $to --operator filmic
@@ -194,18 +194,18 @@ refuses 2 'not auto, on, off' 'an unknown core' $to --reserve some
 refuses 1 'CPU 99999' 'a core that is not there' $to --reserve 99999
 refuses 2 'no input' 'no input' -o a.png
 refuses 2 'no output' 'no output' "$small"
-# unknown WRITTEN ANSWER: what is said of an option that there is none of.
+# unknown WRITTEN ANSWER: the message about an option that does not exist.
 unknown() { refuses 2 "unknown option '$1'$2\$" "the unknown option $1" $to "${3:-$1}"; }
 near() { unknown "$1" "; did you mean '$2'\?" "${3:-}"; }
 near --pek --peak                 # a letter is missing
-near --peaak --peak               # one too many
-near --pead --peak --pead=400     # another one; its value is left out
-near --quite --quiet              # two neighbours changed
-near --tansferr --transfer        # two steps
+near --peaak --peak               # one letter too many
+near --pead --peak --pead=400     # another letter; the value does not count
+near --quite --quiet              # two letters swapped
+near --tansferr --transfer        # two errors
 near --opertaor --operator
 near --sdrwhite --sdr-white
 unknown --frobnicate ' \(cox-tonemap --help lists them\)'
-unknown --pk ' \(cox-tonemap --help lists them\)' # two letters may mean anything
+unknown --pk ' \(cox-tonemap --help lists them\)' # two letters are too few to suggest an option
 unknown -z ' \(cox-tonemap --help lists them\)'
 refuses 2 "the option '--re' is short for several: '--reserve', '--repeat'\$" 'an ambiguous option' $to --re on
 refuses 2 '--operator needs a value' 'an option without its value' $to --operator

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What cox-tonemap makes of devices that fail, hang and lie, under the fault layer: the same film to the bit, and a word about it.
+# cox-tonemap with devices that fail, hang and lie, under the fault layer. The film must be the same, bit for bit, and
+# the statistics must name the fault.
 #   sh tonemap_faults.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
@@ -8,16 +9,16 @@ layer=${COX_TEST_LAYER_DIR:-$bin/../tests/layers}/layer_fault.so
 [ -f "$layer" ] || skip "the fault layer is not built"
 able 'faults' 'pocl cores' || skip "there are no two sub-devices"
 export OCL_ICD_VENDORS="$work/pocl"
-# What hangs for ever is left with what it holds.
+# A call that hangs never frees its memory, so leaks are not checked.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0"
 
-# As wide as rows need no padding, where the layer would put wrong bits, too.
+# Rows of this width need no padding. The layer could put wrong bits into padding.
 {
     printf 'FRAME\n'
     awk 'BEGIN { for (i = 0; i < 256 * 48 * 3 / 2; i++) printf "%c%c", 33 + (i * 7 + i / 256) % 90, 1 + i % 3 }'
 } >"$work/frame"
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do cat "$work/frame" "$work/frame" "$work/frame" "$work/frame" "$work/frame"; done >"$work/frames"
-# A pause in the middle, for devices that are to come back.
+# A pause in the middle, so that devices can come back.
 film() {
     printf 'YUV4MPEG2 W256 H48 F25:1 Ip A1:1 C420p10\n'
     cat "$work/frames"
@@ -25,7 +26,8 @@ film() {
     cat "$work/frames"
 }
 
-# under WHAT PLAN PAUSE ARGUMENTS...: the film under a plan, which strikes; its statistics without blanks are in $work/stats.
+# under WHAT PLAN PAUSE ARGUMENTS...: the film under a plan, whose fault must occur. $work/stats gets its statistics
+# without blanks.
 under() {
     echo "$2" >"$work/plan"
     mkfifo "$work/pipe"
@@ -49,7 +51,7 @@ cp a.nv12 "$work/right"
 last_line '^written '
 
 launch=clEnqueueNDRangeKernel
-# It comes back after a while, on a busy machine after a longer one.
+# The device comes back after a pause. On a busy machine it takes longer.
 for pause in 3 10 30 90; do
     under 'a kernel that fails' "$launch device=0.1 at=20 status=CL_OUT_OF_RESOURCES" $pause
     ! grep -q 'came back once; active at the end' "$work/out" || break
@@ -68,12 +70,13 @@ right_hash
 last_line '^written '
 contains "$work/stats" '"timeout_bands":0,.*"bands_again":0'
 
-# Its map command runs while the session is destroyed, and must find what another device's sub-buffer did not free.
+# The device's map command runs while the session is destroyed. The memory of another device's sub-buffer must still
+# exist.
 under 'a kernel that ends after its device was given up' "$launch device=0.1 at=60 late=2600ms" 0
 right_hash
 last_line '^faults +[#=] [01]  .*, lost once'
 
-# After the first sixteen bands, which are given 20 s more: they may meet a compiler.
+# These come after the first sixteen bands, because those get 20 s more for a compiler.
 for call in "$launch device=0.1 at=60" 'clFlush device=0.1 at=60' 'clGetEventInfo device=0.1 at=120'; do
     under "a call that never returns: $call" "$call hang=forever" 0
     contains "$work/stats" '"attempt":0,"status":"COX_E_TIMEOUT"'

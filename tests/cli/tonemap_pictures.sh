@@ -1,6 +1,7 @@
 #!/bin/sh
-# cox-tonemap with several devices, large pictures, every operator and unusual values. Then damaged OpenEXR files, full disks,
-# closed streams, the live line and signals.   sh tonemap_pictures.sh BIN_DIR SOURCE_DIR
+# cox-tonemap with several devices, large pictures, every operator and unusual values. Then damaged OpenEXR files, full
+# disks, closed streams, the progress line and signals.
+#   sh tonemap_pictures.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/tonemap.sh"
@@ -17,7 +18,7 @@ fi
 what='a wrong suffix'
 nothing_left
 
-# --- The same bits however the work is shared ---
+# --- The same bits for any split ---
 
 to="$small -o a.png"
 run 0 'whole' $to --hash
@@ -97,7 +98,7 @@ while at < len(png):
 row = bytearray(zlib.decompress(data))
 assert len(row) == 13, len(row)
 pixels = row[1:]
-if row[0] in (1, 4):  # the only filter that does something on a first row, and Paeth's, which is then the same
+if row[0] in (1, 4):  # the only filter with an effect on a first row, and Paeth's, which is then the same
     for i in range(3, 12):
         pixels[i] = (pixels[i] + pixels[i - 3]) & 255
 else:
@@ -111,10 +112,10 @@ done
 run 0 'odd values, exposure from the picture' "$work/odd.pfm" -o odd.png --peak auto --verify
 clean
 
-# --- The live line ---
+# --- The progress line ---
 
-# live WHAT OPTIONS...: until the line has been there; what was drawn is in $work/live. With 80 columns a fast machine's numbers
-# would leave no space for the split.
+# live WHAT OPTIONS...: run until the line has been drawn; $work/live gets the drawings. With 80 columns a fast
+# machine's numbers would leave no space for the split.
 live() {
     what=$1
     shift
@@ -157,7 +158,7 @@ if [ "$exr" ]; then
     refuses 1 'DWAB compression, which OpenEXRCore .* cannot read' 'DWAB' "$work/dwa.exr" -o a.png
 fi
 
-# --- Closed streams: what would be said there must not get into files that have their numbers ---
+# --- Closed streams: messages must not get into files that have their numbers ---
 
 run 0 'open streams' "$small" -o open.png
 expect_status 1 'standard output is closed' closed 1 "$tonemap" "$small" -o out.png -v --repeat 300
@@ -172,10 +173,10 @@ open.png
 out.png' 'files'
 clean
 
-# --- No room ---
+# --- No disk space ---
 
-# A limit on the size of files does what a full disk does. The first limit stops the picture, the second one
-# the driver's compiler, which then ends the process: that leaves nothing either.
+# A limit on the size of files replaces a full disk. The first limit stops the picture. The second one stops the
+# driver's compiler, which ends the process. No file may be left in either case.
 if [ "$exr" ]; then
     run 0 'sixteen bits of StillLife' "$still" -o a.png --depth 16
     size=$(bytes a.png)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# What cox-tonemap makes of video: kinds of output, which frames, what each option does, sizes, several inputs; the same bits
-# however the work is shared.   sh video.sh BIN_DIR SOURCE_DIR
+# What cox-tonemap does with video: kinds of output, selection of frames, the effect of each option, sizes, several
+# inputs, and the same bits for any split.
+#   sh video.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/tonemap.sh"
@@ -9,9 +10,9 @@ make_clips
 clip=$work/clip.y4m
 python=$(command -v python3)
 
-field() { head -n 1 "$1" | tr ' ' '\n' | grep "^$2"; } # FILE LETTER: of a y4m file's head
+field() { head -n 1 "$1" | tr ' ' '\n' | grep "^$2"; } # FILE LETTER: a field of a y4m header
 
-# peaks_used STATS: the line of scenes has the least and the greatest peak that a frame was mapped with.
+# peaks_used STATS: the line about scenes names the lowest and the highest peak that a frame was mapped with.
 peaks_used() {
     used=$(grep -o '"curve_peak_nits": [0-9.]*' "$1" | awk '
         { p = $2 + 0; if (NR == 1 || p < least) least = p; if (p > most) most = p }
@@ -43,7 +44,7 @@ same c.y4m a.y4m
 cat "$clip" | "$tonemap" - -o - 2>"$work/err" | cat >p.y4m
 what='from pipe to pipe'
 same p.y4m a.y4m
-contains err '^result +12 frames' # not on standard output then
+contains err '^result +12 frames' # then the result is not on standard output
 equal "$(sed -n 's/^video .* 25 frames.s\(.*\)$/\1/p' "$work/err")" '' 'a pipe does not know how many frames there are'
 
 run 0 'NV12' "$clip" -o a.nv12 --hash
@@ -89,7 +90,7 @@ same "$work/out" a.png
 run 0 'a PNG from standard input' - -o in.png --frame 3 -q <"$clip"
 same in.png a.png
 
-# --- Which frames ---
+# --- Selection of frames ---
 
 run 0 'fixed' "$clip" -o fixed.nv12 --peak 1000 --hash
 fixed=$(hash_of)
@@ -110,9 +111,9 @@ same some.nv12 fixed.nv12
 stop $feeder
 clean
 
-# --- Each option does something ---
+# --- Each option has an effect ---
 
-# Each of these is a kernel of its own, and compiling one takes a sanitizer ten times as long.
+# Each of these options needs its own kernel, and with a sanitizer compiling takes ten times as long.
 kernels="--operator reinhard
 --operator mobius
 --operator bt2390
@@ -176,7 +177,7 @@ run 0 'raw from standard input' - --size 64x48 --format yuv420p10 -o b.nv12 --pe
 same b.nv12 a.nv12
 run 0 'raw with a rate' "$work/clip.yuv" --size 64x48 --rate 50 -o r.y4m --peak 1000
 equal "$(field r.y4m F)" F50:1
-# What was written in two ways and is read again is the same picture.
+# Two outputs that are read again must be the same picture.
 run 0 'ten bits again' "$clip" -o t.y4m --depth 10 --peak 1000
 run 0 'P010 again' "$clip" -o t.p010 --peak 1000
 run 0 'ten bits in' t.y4m -o null: --hash --peak 1000
@@ -189,7 +190,7 @@ prints 'RGBA, half; linear light' 'RGBA' "$work/black.rgba16f" --size 64x48 -o b
 equal "$(od -An -v -tu1 -N 3072 black.nv12 | tr -s ' ' '\n' | sort -u | tr -d '\n')" 16 'black'
 clean
 
-# --- Without a word of the transfer curve: 8 bits are SDR as a rule; what has more may be PQ, which is said ---
+# --- No transfer function given: 8 bits count as SDR, more bits may be PQ, and the program says so ---
 
 run 0 'eight bits' "$clip" -o ../sdr.y4m -q
 run 0 'NV12' "$clip" -o ../sdr.nv12 -q
@@ -206,7 +207,7 @@ prints '10 bits; PQ \(assumed\), BT.2020' 'ten bits' "$clip" -o null:
 prints '10 bits; PQ \(assumed\), BT.2020' 'ten raw bits' "$work/clip.yuv" --size 64x48 -o null:
 prints '10 bits; PQ, BT.2020' 'ten bits, PQ by option' "$clip" -o null: --transfer pq
 
-# --- The same bits however the work is shared ---
+# --- The same bits for any split ---
 
 for way in '--devices cpu:2x1' '--devices cpu:2x1 --split 0.3,0.7' '--devices cpu:2x1 --split 1,0' '--in-flight 1' \
     '--devices cpu:2x1 --verify 1' '--devices cpu:2x1 --verify=0.25' \
@@ -267,7 +268,7 @@ for size in '1/2 1/2 W32 H24 1/2' '44x 44x34 W44 H34 x60'; do
     hashes "$(hash_of)" "the size $2 on two devices" "$clip" -o null: --scale "$2" --peak 1000 --devices cpu:2x1
     run 0 "the size $5, peak from the frames" "$clip" -o null: --scale "$5" --lookahead 1
 done
-# A staged device takes a band in pieces where they are large enough, as of a frame like this one.
+# A staged device copies a large band in parts. The bands of this frame are large enough.
 head -c 24883200 /dev/urandom >"$work/large.yuv"
 large="--size 3840x2160 --format yuv420p10 --transfer pq --peak 1000 --scale 1920x1080 --in-flight 1 -o null:"
 run 0 'a large frame, mapped' "$work/large.yuv" $large --hash --devices cpu
@@ -305,15 +306,16 @@ refuses 2 'pipe.y4m: is no file' 'a pipe among several' "$one" "$work/in/pipe.y4
 refuses 2 'pipe.y4m: is no file' 'a pipe into a folder' "$work/in/pipe.y4m" -o . --to nv12
 refuses 2 '--stats is of one input' 'statistics of several' "$one" "$work/in/two.y4m" -o . --to nv12 --stats s.json
 
-# --- Containers, where they are built in and ffmpeg can make some ---
+# --- Containers, if they are built in and ffmpeg can make them ---
 
-# coded NAME FILTERS OPTIONS...: what the frames are said to be; since FFmpeg 7 an encoder's options for colours are a wish to convert.
+# coded NAME FILTERS OPTIONS...: the colours that the frames declare. Since FFmpeg 7 an encoder's colour options
+# request a conversion instead.
 coded() {
     name=$1 filters=$2
     shift 2
     ffmpeg -v error -y -i "$clip" -vf "$filters" "$@" -c:v ffv1 "$work/$name.mkv" 2>"$work/err"
 }
-# tagged FILE PEAK MAXCLL: the clip with a mastering display of PEAK/10000 cd/m2; a MAXCLL of 0 is none.
+# tagged FILE PEAK MAXCLL: the clip with a mastering display of PEAK/10000 cd/m2. A MAXCLL of 0 means none.
 tagged() {
     ffmpeg -v quiet -y -i "$clip" -c:v libx265 -x265-params "log-level=-1:lossless=1:hdr10=1:colorprim=bt2020:\
 transfer=smpte2084:colormatrix=bt2020nc:max-cll=$3,200:\
@@ -360,7 +362,7 @@ if ! tagged m.mkv 4000000 600; then
     leave_out 'mastering metadata' 'ffmpeg has no libx265'
     finish
 fi
-# Light that the frames show is kept whatever the stream says of its peak.
+# Light that the frames contain is kept, whatever peak the stream declares.
 for tags in "4000000 600" "50 600" "50 0" "90000000 0" "30000000 20000"; do
     tagged t.mkv $tags
     hashes "$automatic" "tagged $tags" "$work/t.mkv" -o null:

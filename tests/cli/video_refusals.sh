@@ -1,6 +1,6 @@
 #!/bin/sh
-# What cox-tonemap refuses of video: input that is none, or that breaks off, and words that are wrong.
-# sh video_refusals.sh BIN_DIR SOURCE_DIR
+# Video input that cox-tonemap refuses: invalid or truncated files, and invalid arguments.
+#   sh video_refusals.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # an option and its value
 . "$(dirname "$0")/../support/tonemap.sh"
@@ -52,7 +52,7 @@ for head in 'YUV4MPEG2' 'YUV4MPEG2 W0 H48 C420p10' 'YUV4MPEG2 W64 H48 C411' 'YUV
 done
 refuses 1 'nothing.y4m: cannot be opened: No such file' 'a missing file' nothing.y4m -o a.y4m
 refuses 1 'nothing.yuv: cannot be opened: No such file' 'a missing raw file' nothing.yuv --size 64x48 -o a.y4m
-# No option is judged by what a file that is not there might be.
+# If a file does not exist, the error says so. Options are not checked against the kind of file that its name suggests.
 for missing in y4m mkv exr yuv; do
     for option in '--frame 3' '--start 2 --frames 4' '--repeat 3' '--depth 10' --verify; do
         refuses 1 "nothing.$missing: cannot be opened: No such file" "a missing $missing with $option" nothing.$missing $option -o a.png
@@ -64,14 +64,14 @@ refuses 1 'it is neither y4m nor a container' 'a text' "$work/text.y4m" -o a.y4m
 refuses 1 'it is a picture, not video' 'a picture' "$work/small.pfm" -o a.y4m
 refuses 1 "there is no device|no device matches" 'an unknown device' "$clip" -o a.y4m --devices voodoo2
 
-# --- Wrong words ---
+# --- Invalid arguments ---
 
 wrong() { # PATTERN ARGS...
     pattern=$1
     shift
     refuses 2 "$pattern" "$*" "$clip" -o a.y4m "$@"
 }
-# Words in the second column are separated by blanks; '' among them cannot be said so.
+# The arguments in the second column are separated by blanks, so '' cannot be one of them.
 while IFS='|' read -r pattern words <&3; do
     wrong "$pattern" $words
 done 3<<'END'

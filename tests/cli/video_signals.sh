@@ -1,6 +1,7 @@
 #!/bin/sh
-# How cox-tonemap ends a film: interrupted, with pipes that close early, with outputs that cannot be; what it was bound by, and the
-# live line of a film that has no end.   sh video_signals.sh BIN_DIR SOURCE_DIR
+# How cox-tonemap ends a film: signals, pipes that close early, impossible outputs. Also what limited its speed, and
+# the progress line of a film without an end.
+#   sh video_signals.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"
 need_device
@@ -10,10 +11,10 @@ pipe=$work/pipe
 
 has_bytes() { [ "$(bytes "$1")" -ge "$2" ]; } # FILE NUMBER
 
-# --- What it was bound by ---
+# --- What limited the speed ---
 
-# A program before a pipe that is waited for longest: it writes all frames, and ends twice as long after the last of them as all
-# before took, however slow the machine is.
+# The slowest part is a program that writes to a pipe. It writes all frames, and then stays twice as long as it has run
+# so far. So it is the slowest part on any machine.
 what='a slow program before the pipe'
 new_pipe "$work/hold"
 new_pipe "$pipe"
@@ -24,13 +25,13 @@ began=$(date +%s)
 start "$tonemap" "$pipe" -o a.nv12
 wait_until 600 'all frames' has_bytes a.nv12 $((12 * frame8))
 sleep $((2 * ($(date +%s) - began + 1)))
-: <>"$work/hold" # opened for both ends, so that it cannot wait for a program that is gone
+: <>"$work/hold" # opened for reading and writing, so that this cannot block if the program has ended
 ends $pid 120
 equal $status 0 'status'
 contains out '^waited .*: bound by cat, which writes to the pipe$'
 clean
 
-# --- The live line ---
+# --- The progress line ---
 
 if script -qec true /dev/null >/dev/null 2>&1; then
     what='a live line on a terminal'
@@ -45,7 +46,7 @@ fi
 
 # --- Interruption ---
 
-# interrupt SIGNAL STATUS FRAMES WHAT: when so many frames are written.
+# interrupt SIGNAL STATUS FRAMES WHAT: interrupt the program when it has written this many frames.
 interrupt() {
     what=$4
     : >a.y4m
@@ -67,7 +68,7 @@ interrupt TERM 143 4 'terminated at work'
 hold "$pipe"
 interrupt INT 130 12 'interrupted while it waits for a pipe'
 
-# Both wait while the program is stopped, so that however busy the machine is nothing comes between them.
+# Both signals are sent while the program is stopped, so that it gets them together even on a busy machine.
 what='two signals at once are one'
 endless "$pipe"
 start "$tonemap" "$pipe" -o a.y4m
@@ -85,7 +86,7 @@ contains err '^cox-tonemap: interrupted'
 stop $feeder
 clean
 
-# An output that nobody takes from: the first signal waits for it, the second does not.
+# An output that nobody reads. After the first signal the program still waits for it, after the second it does not.
 what='interrupted twice'
 mkfifo out.y4m
 sleep 3600 <>out.y4m &
@@ -100,12 +101,12 @@ new_pipe "$pipe"
 owned $!
 feeder=$!
 start "$tonemap" "$pipe" -o out.y4m
-# What comes behind the header is of the frame, which is more than a pipe ever holds: from then on it waits.
+# The bytes after the header belong to the frame, which is larger than any pipe. So from here on the program waits.
 timeout 120 head -c 200 out.y4m >/dev/null
 kill -TERM $pid
 sleep 0.5
 refute 'the frames under way are lost' gone $pid
-again() { # one that comes half a second after the first counts as another
+again() { # a signal half a second after the first one counts as the second
     kill -TERM "$pid" 2>/dev/null
     sleep 1
     gone "$pid"
@@ -117,7 +118,7 @@ lacks err 'interrupted after'
 stop $holder $feeder
 clean
 
-# --- Pipes that close early, outputs that cannot be ---
+# --- Pipes that close early, impossible outputs ---
 
 what='the reader of the output is gone'
 endless "$pipe"

@@ -1,5 +1,5 @@
-"""examples/programs/cluster/kubernetes.yaml against job.schema.json and the rules that a schema cannot say; that manifests with one
-fault are refused; and that its commands are cox-tonemap's.
+"""Checks for examples/programs/cluster/kubernetes.yaml. It must satisfy job.schema.json and the rules that a schema cannot
+express. Manifests with one fault must be refused. Its commands must be valid for cox-tonemap.
 
     python3 kubernetes.py COX_TONEMAP KUBERNETES_YAML JOB_SCHEMA_JSON
 
@@ -31,7 +31,7 @@ def check(good, what):
 
 
 class Loader(yaml.SafeLoader):
-    """Refuses a key that is there twice, as Kubernetes does; yaml takes the last one."""
+    """Refuses duplicate keys, as Kubernetes does. The yaml module would use the last one."""
 
     def construct_mapping(self, node, deep=False):
         keys = [self.construct_object(key) for key, _ in node.value]
@@ -42,7 +42,7 @@ class Loader(yaml.SafeLoader):
 
 
 def rules(job):
-    """What relates values of a job that the schema takes: yields a line for each rule that is broken."""
+    """Rules between several values of a job that the schema accepts. Yields a line for each broken rule."""
     spec = job["spec"]
     pod = spec["template"]["spec"]
     containers = [container["name"] for container in pod["containers"]]
@@ -74,13 +74,13 @@ def rules(job):
 
 
 def faults(job):
-    """What is wrong with a job, a line each: where, and what."""
+    """The faults of a job: one line each, with place and fault."""
     lines = [f"{'.'.join(str(step) for step in error.absolute_path)}: {error.message}" for error in validator.iter_errors(job)]
     return lines or list(rules(job))
 
 
 def load(text):
-    """The jobs of a file, or what is wrong with it as one line."""
+    """The jobs of a file, or its fault as one line."""
     try:
         return list(yaml.load_all(text, Loader))
     except yaml.YAMLError as error:
@@ -98,11 +98,11 @@ if failed:
     print(f"{passed} passed, {failed} failed")
     sys.exit(1)
 
-# --- One fault each, which is found ---
+# --- Manifests with one fault each, which must be found ---
 
 
 def put(*path):
-    """The last of `path` becomes the value of the key before it, in the mappings and lists that the others lead to."""
+    """A change that sets a value. `path` is the path to a key or an index, followed by the value."""
 
     def change(job):
         at = job
@@ -146,7 +146,7 @@ container = (*pod, "containers", 0)
 rule = ("spec", "podFailurePolicy", "rules", 0)
 codes = (*rule, "onExitCodes")
 per_index = put("spec", "backoffLimitPerIndex", 2)
-# (a change to the first job, a part of the line that is to tell of it)
+# (a change to the first job, part of the message about it)
 broken = [
     (rename(("spec", "backoffLimit"), "backofLimit"), "'backofLimit' was unexpected"),
     (rename((*container, "volumeMounts"), "volumeMount"), "'volumeMount' was unexpected"),
@@ -213,10 +213,10 @@ for change, expected in broken:
     job = copy.deepcopy(jobs[0])
     change(job)
     told = faults(job)
-    check(any(expected in line for line in told), f"a fault is not told as '{expected}': {told}")
+    check(any(expected in line for line in told), f"a fault is not reported as '{expected}': {told}")
 check("twice" in load(text.replace("kind: Job\n", "kind: Job\nkind: Job\n", 1)), "a key is there twice")
 
-# What the recipe may come to use is taken.
+# Changes that the recipe may need later must be accepted.
 for change in [
     both(per_index, put("spec", "maxFailedIndexes", 3), put(*rule, "action", "FailIndex")),
     both(drop("spec", "podFailurePolicy"), put(*pod, "restartPolicy", "OnFailure")),
@@ -228,9 +228,9 @@ for change in [
 ]:
     job = copy.deepcopy(jobs[0])
     change(job)
-    check(not faults(job), f"a good manifest is refused: {faults(job)}")
+    check(not faults(job), f"a valid manifest is refused: {faults(job)}")
 
-# --- The commands, with files that are not there: what they say is of them, not of their words ---
+# --- The commands with missing files: errors must be about the files, not about the arguments ---
 
 for job in jobs:
     name, spec = job["metadata"]["name"], job["spec"]

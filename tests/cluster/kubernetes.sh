@@ -1,6 +1,6 @@
 #!/bin/sh
-# examples/programs/cluster/kubernetes.yaml is what Kubernetes' batch/v1 takes, as far as a schema and some rules tell, and its commands are
-# cox-tonemap's.
+# examples/programs/cluster/kubernetes.yaml is valid for Kubernetes' batch/v1, as far as a schema and some rules can
+# check, and its commands are valid for cox-tonemap.
 #   sh kubernetes.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"

@@ -1,12 +1,13 @@
 #!/bin/sh
-# cox-tonemap-mpi: the frames of one run, with any number of ranks; and again after a rank was killed or had no room.
+# cox-tonemap-mpi gives the frames of one run with any number of ranks, also when it is started again after a rank was
+# killed or had no disk space.
 #   sh mpi.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/cluster.sh"
 mpi=$tonemap-mpi
 [ -x "$mpi" ] || skip "cox-tonemap-mpi is not built (COX_MPI is off)"
 need mpirun
-# As in containers: as root, with more ranks than cores, without reading each other's memory.
+# As in containers: as root, with more ranks than cores, and without access to each other's memory.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
     OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_hwloc_base_binding_policy=none
 mpirun -n 1 true 2>"$work/err" || skip "mpirun does not work here: $(tail -n 1 "$work/err")"
@@ -16,7 +17,7 @@ program() { # RANKS ARGS...
     shift
     timeout 600 mpirun -n "$count" "$mpi" "$@"
 }
-# one_run WHAT ARGS...: what the ranks are compared with.
+# one_run WHAT ARGS...: the single run that the ranks are compared with.
 one_run() {
     h_one=$1
     shift
@@ -28,7 +29,7 @@ for count in 1 2 3 5; do
     whole all$count.mkv
 done
 
-# Frames that are not encoded: one file, which all ranks write.
+# Raw frames go into one file, which all ranks write.
 for kind in y4m nv12 p010; do
     one_run $kind "$film" -o one.$kind
     for count in 1 2 3; do
@@ -49,8 +50,8 @@ one_run 'a given peak' "$film" -o peak.y4m --peak 500
 run 0 'a given peak' 2 "$film" -o given.y4m --peak 500
 same given.y4m peak.y4m
 
-# kill_a_rank RANKS STATE OUTPUT ARGS...: once STATE, a command, holds, while the film is being mapped. A run that was faster does
-# not count: its output is removed, and there is another.
+# kill_a_rank RANKS STATE OUTPUT ARGS...: kill a rank during the mapping, as soon as the command STATE succeeds. A run
+# that ended before is repeated without its output.
 kill_a_rank() {
     ranks=$1
     state=$2
@@ -69,7 +70,7 @@ kill_a_rank() {
     refute "an output" [ -e "$output" ]
 }
 
-# All end, there is no output; the next start does the rest only.
+# All ranks end without an output. The next start does only the rest.
 what='a killed rank'
 kill_a_rank 2 'ls killed.mkv.pieces/*.part' killed.mkv --encoder ffv1
 remember
@@ -79,7 +80,7 @@ run 0 'after a kill' 2 "$film" -o killed.mkv --encoder ffv1
 whole killed.mkv
 equal "$(parts)" "$before" 'parts that are left as they were'
 
-# Another look in the same folder: nothing of the old one is taken for it.
+# Other options in the same folder: no pieces of the earlier run are used.
 one_run 'another look' "$film" -o clip.mkv --encoder ffv1 --operator clip
 cp killed.mkv kept.mkv
 what='an output that exists'
@@ -89,7 +90,7 @@ same killed.mkv kept.mkv
 run 0 'another look' 2 "$film" -o killed.mkv --encoder ffv1 --operator clip --overwrite
 equal "$(frames_of killed.mkv)" "$(frames_of clip.mkv)"
 
-# A film without anything beside its frames, to a container.
+# A film that has only frames, written to a container.
 one_run 'of y4m' peak.y4m -o plain.mkv --transfer pq --encoder ffv1
 run 0 'of y4m' 2 peak.y4m -o plain2.mkv --transfer pq --encoder ffv1
 equal "$(frames_of plain2.mkv)" "$(frames_of plain.mkv)"
@@ -98,7 +99,7 @@ what='two runs in one folder'
 refute 'no failure' timeout 600 flock given.y4m.pieces mpirun -n 2 "$mpi" "$film" -o given.y4m
 contains "$work/log" 'given.y4m.pieces: another run works there'
 
-# --- Again, of one file -----------------------------------------------------------------------------------------------
+# --- Started again, one file of raw frames ---------------------------------------------------------------------------
 # Frames of 73 734 bytes, after a header.
 size='--scale 256x192'
 pieces=$work/d/again.y4m.pieces
@@ -109,7 +110,8 @@ one_large 'large frames' large.y4m ''
 frames_mapped() { awk -F, '$1 == "map" { n += $4 } END { print n + 0 }' "$pieces/times.csv"; }
 noted() { awk -F: '{ n += $2 } END { print n + 0 }' "$1"; }
 
-# again FRAMES_THAT_COUNT WHAT OPTIONS...: started again, the others are mapped, and the bytes are those of $right.
+# again FRAMES_THAT_COUNT WHAT OPTIONS...: start again. The other frames are mapped, and the bytes equal those of
+# $right.
 right=large.y4m
 again() {
     left=$((300 - $1))
@@ -129,7 +131,7 @@ cp "$pieces/journal" "$work/journal"
 again "$(noted "$work/journal")" 'a rank that was killed'
 equal "$(head -n "$(wc -l <"$work/journal")" "$pieces/journal" | sort)" "$(sort "$work/journal")" 'the journal'
 
-# before: as it was just before the file became the output.
+# before: the state just before the file became the output.
 cp "$pieces/journal" "$work/whole"
 cp "$pieces/film.scene" "$work/scene"
 before() {
@@ -147,25 +149,25 @@ before
 rm "$pieces/film.y4m"
 again 0 'a journal without its film'
 
-# The end of a line was not written; a line is none.
+# The end of a line is missing, or a line is invalid.
 for torn in "$first" "${first%?}" "${first%:*}"; do
     before
     printf '%s\nno piece\n\n%s' "$second" "$torn" >"$pieces/journal"
     again "$(echo "$second" | cut -d: -f2)" "a line that is cut off: '$torn'"
 done
 
-# Lines of frames that the file has not, or not whole.
+# Lines of frames that are missing or incomplete in the file.
 before
 truncate -s -1 "$pieces/film.y4m"
 again $((300 - $(echo "$last" | cut -d: -f2))) 'a film that is cut off'
 
-# The header is another one: the frames' rate is none of what pieces are told apart by.
+# Another header: the frame rate does not tell pieces apart.
 before
 one_large 'another header' rate.y4m '--rate 25'
 right=rate.y4m
 again 0 'another header' --rate 25
 
-# The last scene is changed by hand: only the pieces that have frames of it are mapped again.
+# The last scene is edited: only the pieces with frames of it are mapped again.
 before
 scene=$(awk '$1 == "scene" { n = $2 } END { print n }' "$work/scene")
 sed "s/^scene $scene\$/& peak 300/" "$work/scene" >"$pieces/film.scene"
@@ -178,8 +180,8 @@ check 'nothing is to be kept' [ "$kept" -gt 0 ]
 right=changed.y4m
 again "$kept" 'a changed scene'
 
-# The same, without room for the film's end: all end, and an output of before is as it was. With the scene as it was
-# before, too, the frames that were overwritten in between are not taken for what they were.
+# The same without space for the end of the film. All ranks end, and an earlier output stays unchanged. If the scene is
+# then restored, frames that were overwritten meanwhile must not be reused.
 before
 cp "$work/changed" "$pieces/film.scene"
 echo mine >again.y4m
@@ -193,7 +195,8 @@ cp "$work/scene" "$pieces/film.scene"
 right=large.y4m
 again "$(unchanged "$pieces/journal")" 'overwritten in between'
 
-# The scene file is changed after rank 0 has read it: no frame is mapped as it says then. A run that was faster does not count.
+# The scene file changes after rank 0 has read it, so no frame may be mapped with the new contents. A run that ended
+# before is repeated.
 what='a scene file that is changed meanwhile'
 for _ in 1 2 3 4 5 6 7 8 9 10; do
     before
@@ -211,7 +214,7 @@ differ "$status" 0 'the status, in ten tries'
 contains err 'film.scene: was changed while its frames were being mapped'
 refute 'an output' [ -e again.y4m ]
 
-# A disk without room.
+# A full disk.
 mkdir "$work/disk"
 if mount -t tmpfs -o size=4m tmpfs "$work/disk" 2>/dev/null; then
     at_exit "umount '$work/disk'"
@@ -227,7 +230,7 @@ else
     leave_out 'a full disk' 'no tmpfs can be mounted'
 fi
 
-# Raw frames whose scene is changed.
+# Raw frames whose scene is edited.
 sed -i "s/^scene $scene\$/& peak 300/" all2.nv12.pieces/film.scene
 cp all2.nv12.pieces/film.scene "$work/raw"
 one_run 'raw frames of scenes' "$film" -o raw.nv12 --scene "$work/raw"
@@ -238,7 +241,7 @@ what='raw frames as y4m'
 refute 'no failure' "$tonemap" "$film" -o raw.y4m --scene "$work/raw" -q
 contains "$work/log" 'raw: is of frames with other samples than those of'
 
-# What is wrong is said once.
+# An error is reported once.
 wrong() { # PATTERN WHAT ARGS...
     h_pattern=$1
     what=$2

@@ -1,17 +1,17 @@
 #!/bin/sh
-# examples/programs/cluster/parallel.sh on this machine, and on this machine by ssh; and again after a piece was lost.
+# examples/programs/cluster/parallel.sh on this machine, directly and by ssh, and started again after a piece was lost.
 #   sh parallel.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/cluster.sh"
 parallel --version 2>/dev/null | grep -q '^GNU parallel' || skip "GNU parallel is missing"
-export TONEMAP="$tonemap" ENCODE='--encoder ffv1' HOME="$work" # parallel keeps things there
+export TONEMAP="$tonemap" ENCODE='--encoder ffv1' HOME="$work" # GNU parallel stores files in HOME
 
 program() { sh "$source/examples/programs/cluster/parallel.sh" "$film" "$@"; }
 
 run 0 'here' here.mkv 4
 whole here.mkv
 
-# One piece is lost, and another is of something else: both are mapped again, and only they.
+# One piece is missing and one belongs to another film. Only these two are mapped again.
 rm here.mkv.pieces/piece-2-of-4.mkv
 cp "$one" here.mkv.pieces/piece-3-of-4.mkv
 remember
@@ -19,12 +19,12 @@ run 0 'again' here.mkv 4
 whole here.mkv
 equal "$(mapped here.mkv.pieces)" 2 'pieces that were mapped'
 
-# What analyse is told goes through, and what it refuses ends all.
+# The options of analyse are passed on, and an error of analyse ends everything.
 what='a wrong option'
 refute 'no failure' program wrong.mkv 2 --operator no-such-operator
 refute 'a file' [ -e wrong.mkv ]
 
-# By ssh, to a server of one's own for each connection, which needs no port.
+# By ssh, with a separate server for each connection, which needs no port.
 sshd=$(PATH="$PATH:/usr/sbin" command -v sshd)
 if [ -z "$sshd" ] || ! command -v ssh >/dev/null; then
     leave_out 'by ssh' 'there is no ssh, or no server (Debian: openssh-server)'
@@ -51,7 +51,7 @@ Host there
     UserKnownHostsFile /dev/null
     LogLevel ERROR
 END
-# parallel has no other way to a configuration of one's own that goes everywhere
+# GNU parallel has no other way to use a configuration file for every connection
 printf '#!/bin/sh\nexec %s -F %s "$@"\n' "$(command -v ssh)" "$work/ssh.conf" >"$work/bin/ssh"
 chmod +x "$work/bin/ssh"
 PATH="$work/bin:$PATH"

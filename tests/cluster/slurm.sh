@@ -1,5 +1,6 @@
 #!/bin/sh
-# examples/programs/cluster/slurm.sh under a SLURM of one's own, of one node: the film is whole; after a failure the rest is done.
+# examples/programs/cluster/slurm.sh with SLURM daemons of this test, on one node. The film is complete, and after a
+# failure another start does the rest.
 #   sh slurm.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/cluster.sh"
@@ -7,7 +8,7 @@ export TONEMAP="$tonemap" ENCODE='--encoder ffv1' PATH="$PATH:/usr/sbin"
 need sbatch slurmctld slurmd munged python3
 [ "$(id -u)" = 0 ] || skip "SLURM's daemons want root"
 
-# --- A cluster of this machine ---
+# --- A cluster on this machine ---
 
 host=$(hostname -s)
 mkdir "$work/state" "$work/spool" "$work/run"
@@ -15,7 +16,7 @@ chmod 755 "$work"
 head -c 1024 /dev/urandom >"$work/munge.key"
 chmod 400 "$work/munge.key"
 export SLURM_CONF="$work/slurm.conf"
-down() { # NAME: its daemon has ended
+down() { # NAME: this daemon has ended
     [ ! -s "$work/run/$1.pid" ] || ! kill -0 "$(cat "$work/run/$1.pid")" 2>/dev/null
 }
 stop_daemons() {
@@ -24,7 +25,7 @@ stop_daemons() {
         wait_until 60 "the end of $name" down $name || kill -KILL "$(cat "$work/run/$name.pid")"
     done
 }
-# up: the daemons, on ports that were free a moment ago; whether a node becomes idle
+# up: start the daemons on free ports; succeeds if a node becomes idle
 up() {
     ports=$(free_ports 2)
     cat >"$SLURM_CONF" <<END
@@ -58,7 +59,7 @@ END
     slurmd -f "$SLURM_CONF" >"$work/slurmd.out" 2>&1
     for _ in $(seq 300); do
         sinfo -h -o %t 2>/dev/null | grep -q idle && return
-        # Another program was faster to take a port.
+        # Another program has taken a port meanwhile.
         grep -q 'Address already in use' "$work/slurmctld.log" "$work/slurmd.log" 2>/dev/null && return 1
         sleep 0.5
     done
@@ -95,7 +96,7 @@ wait_until 600 'the end of all jobs' no_jobs
 whole 'film sdr.mkv'
 equal "$(mapped 'film sdr.mkv.pieces')" 1 'pieces that were mapped'
 
-# What analyse refuses: the jobs behind it do not begin, and there is no file.
+# analyse refuses the option. The later jobs do not start, and no file is left.
 program "$work/d/wrong.mkv" 2 --operator no-such-operator >"$work/out" 2>"$work/err"
 what='a wrong option'
 wait_until 600 'the end of all jobs' no_jobs

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Completions: every long option of each --help is offered, values and commands are, and zsh can read its files.
+# Completions offer every long option of each --help, the values of options, and commands. zsh can read its files.
 #   completions.sh COMPLETIONS_DIR PROGRAMS_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck source=tests/support/harness.sh
 . "$(dirname "$0")/../support/harness.sh"
 made=$(cd "$1" && pwd) programs=$(cd "$2" && pwd)
 
-# offered WORD...: what the completion of that command line offers for its last word
+# offered WORD...: what the completion offers for the last word of this command line
 offered()
 {
     local name=${1//-/_}

@@ -1,19 +1,19 @@
 #!/bin/sh
-# The installed tree as a stranger meets it: a project in consumer/ is built against it and run.
-# consumer.sh KIND CMAKE GENERATOR CC BUILD_DIR SOURCE_DIR
+# The installed tree as its users see it: the project in consumer/ is built with it and run.
+#   consumer.sh KIND CMAKE GENERATOR CC BUILD_DIR SOURCE_DIR
 #
 #   c        hello.c with find_package and with pkg-config
-#   meson    hello.c as a project of Meson's, with dependency()
-#   cpp      frame.cpp as C++17 and C++20, with each compiler that is here, without a warning, and with find_package
-#   static   the static library: a project around this one builds it (BUILD_SHARED_LIBS=OFF). hello.c is linked with it there, and
-#            from what that project installs with pkg-config, with and without --static, and with find_package
+#   meson    hello.c as a Meson project, with dependency()
+#   cpp      frame.cpp as C++17 and C++20, without a warning, with each installed compiler and with find_package
+#   static   the static library, built as a subproject (BUILD_SHARED_LIBS=OFF). hello.c is linked in that project, and
+#            with what the project installs: by pkg-config, with and without --static, and by find_package
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 kind=$1 cmake=$2 generator=$3 cc=$4 build=$5
 prefix="$work/d/moved prefix"
 
-# install_moved BUILD: $prefix, a folder with a blank in its name: installed elsewhere, then moved there. Nothing in it knows of the
-# build folder, or of the place where it was installed.
+# install_moved BUILD: install to a folder, then move it to $prefix, which has a blank in its name. No file may name
+# the build folder or the first folder.
 install_moved() {
     expect_status 0 'cmake --install' "$cmake" --install "$1" --prefix "$work/d/first"
     mv first "$prefix"
@@ -26,14 +26,15 @@ use_pkg_config() {
     export PKG_CONFIG_PATH
 }
 
-# build_consumer FRAME=FILE|HELLO=FILE: the project in consumer/, with find_package. The program is consumer/frame or consumer/hello.
+# build_consumer FRAME=FILE|HELLO=FILE: build the project in consumer/ with find_package. The program is consumer/frame
+# or consumer/hello.
 build_consumer() {
     expect_status 0 'find_package' "$cmake" -S "$source/tests/install/consumer" -B consumer -G "$generator" -DCMAKE_PREFIX_PATH="$prefix" \
         -DCMAKE_C_COMPILER="$cc" -D"$1"
     expect_status 0 'a build with find_package' "$cmake" --build consumer
 }
 
-# hello PROGRAM: it prints something, or says that there is no OpenCL device.
+# hello PROGRAM: the program prints something, or reports that there is no OpenCL device.
 no_device=
 hello() {
     what="$1"
@@ -67,13 +68,13 @@ use_meson() {
     install_moved "$build"
     use_pkg_config
     expect_status 0 'meson setup' env CC="$cc" meson setup consumer "$source/tests/install/consumer" -Dhello="$source/examples/hello.c"
-    # By pkg-config: what else may be installed on this machine is not what was found.
+    # Through pkg-config, so that another installed copy is not found instead.
     contains out '^Run-time dependency coxswain found: YES'
     expect_status 0 'meson compile' meson compile -C consumer
     hello consumer/hello
 }
 
-runs() { # PROGRAM: one frame, or there is no device
+runs() { # PROGRAM: one frame, or no device
     what="$1"
     "$1" >"$work/out" 2>"$work/err"
     status=$?
@@ -107,13 +108,13 @@ use_cpp() {
     runs consumer/frame
 }
 
-linked() { # PROGRAM: it holds the library, and runs
+linked() { # PROGRAM: it contains the library, and runs
     refute 'the program wants the shared library' eval 'readelf -d "$program" | grep "NEEDED.*libcoxswain"'
     hello "$program"
 }
 
 use_static() {
-    # A compiler's launcher that takes an object of the library from the build folder, if it is there.
+    # A compiler launcher that uses an object file of the library from the build folder, if it exists.
     cat >launcher <<END
 #!/bin/sh
 last=

@@ -1,15 +1,16 @@
 #!/bin/sh
-# The shared library exports what the public headers declare with COX_API, all of it and nothing else, and that is what
-# exports.txt keeps: the list that an application may have been linked against, each name with its version. A name that
-# comes is added there, a name that goes or gets another version is a change of the interface. The Debian package keeps the
-# same list, each name with the version that it came with.
-# exports.sh LIBRARY SOURCE_DIR
+# The shared library exports exactly the functions that the public headers declare with COX_API. exports.txt lists them
+# with their versions, because applications may be linked with them. A new name is added there. A name that is removed,
+# or that gets another version, changes the interface. The Debian package has the same list, with the version in which
+# each name came.
+#   exports.sh LIBRARY SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 kept=$source/tests/install/exports.txt
 
 nm -D --defined-only "$1" | awk '$2 != "A" { sub("@@", " ", $NF); print $NF }' | sort >exported
-# A declaration may span lines: join from COX_API to the semicolon, keep the name before the first parenthesis.
+# A declaration may span several lines. Join the lines from COX_API to the semicolon, and keep the name before the
+# first parenthesis.
 cat "$source"/include/coxswain/*.h | grep -v '^#define' |
     awk '/^COX_API/ { on = 1 } on { text = text " " $0 } on && /;/ { print text; text = ""; on = 0 }' |
     sed 's/(.*//; s/.*[ *]//' | sort >declared

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What a release build must have against the exploitation of a fault, read from the library and the programs as built.
-# hardening.sh FILE...   (the library is the one called *.so*)
+# Release builds must be hardened against exploitation of faults. Read from the built library and programs.
+#   hardening.sh FILE...   (the library is the one called *.so*)
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 need readelf
@@ -21,15 +21,15 @@ for file in "$@"; do
     esac
     check "its stack is not marked as data" matches "$segments" 'GNU_STACK .* RW +0x'
     refute "a part of it is writable and executable" matches "$segments" '(LOAD|GNU_STACK) .* R?WE '
-    check "its tables stay writable (no RELRO)" matches "$segments" 'GNU_RELRO'
-    # separate-code: nothing but code is executable, so the first segment, with the headers, is not.
+    check "its tables are writable (no RELRO)" matches "$segments" 'GNU_RELRO'
+    # separate-code: only code is executable, so the first segment, with the headers, is not.
     refute "its headers and constants are executable" matches "$(printf '%s\n' "$segments" | grep -m 1 LOAD)" ' R E '
     check "symbols are bound lazily" matches "$dynamic" 'FLAGS_1.* NOW|BIND_NOW'
     refute "its code is changed on loading" matches "$dynamic" 'TEXTREL'
-    # An empty or relative part would have libraries looked for where somebody happens to be.
+    # An empty or relative part would find libraries in the current folder.
     printf '%s\n' "$dynamic" | sed -n 's/.*R[UN]*PATH.*\[\(.*\)\]$/\1/p' | tr ':' '\n' >parts
     refute "its run path has a part that is not absolute" matches "$(sed 's/^/=/' parts)" '^=($|[^$/])'
-    check "no function of it guards its stack" matches "$symbols" ' __stack_chk_fail'
+    check "none of its functions guards its stack" matches "$symbols" ' __stack_chk_fail'
     ! matches "$symbols" ' __[a-z]+_chk(@|$)' >/dev/null || fortified=$((fortified + 1))
     refute "calls what knows no size" matches "$symbols" ' (gets|strcpy|strcat|sprintf|vsprintf)(@|$)'
 done

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Each public header compiles alone, as C11 and as C++17, without a warning. So do the initialisers.
-# The compilers are that of the build, and GCC and Clang, as far as they are installed.   headers.sh CC SOURCE_DIR
+# Each public header, and the initialisers, compile alone as C11 and as C++17 without a warning. The compilers are that
+# of the build, and GCC and Clang if they are installed.
+#   headers.sh CC SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/harness.sh"
 include=$source/include
 warnings="-pedantic -Wall -Wextra -Wconversion -Wsign-conversion -Werror"
-# found COMPILER...: those that are installed, each once.
+# found COMPILER...: the installed ones, each once.
 found() {
     for compiler in "$@"; do
         command -v "$compiler" || true
@@ -16,7 +17,7 @@ c_compilers=$(found "$1" gcc clang)
 cxx_compilers=$(found ${CXX:-c++} g++ clang++)
 [ "$cxx_compilers" ] || leave_out "C++" "no compiler is installed"
 
-# compiled WHAT STANDARD...: alone.c as C11, and as C++ of these standards, with each compiler.
+# compiled WHAT STANDARD...: compile alone.c as C11, and as C++ of these standards, with each compiler.
 compiled() {
     about=$1
     shift

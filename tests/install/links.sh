@@ -1,13 +1,14 @@
 #!/bin/sh
-# Every relative link in the documents that are installed leads to a file or folder below the installed documents; where it
-# points inside a page, .ci/check-links sees to.   links.sh CMAKE BUILD_DIR
+# In the installed documents, every relative link leads to an installed file or folder. .ci/check-links checks the
+# places inside a page.
+#   links.sh CMAKE BUILD_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 expect_status 0 'cmake --install' "$1" --install "$2" --prefix "$work/prefix"
 top=$(cd "$(dirname "$(find "$work/prefix/share" -name README.md | awk '{ print length($0), $0 }' | sort -n | head -n 1 |
     cut -d ' ' -f 2-)")" && pwd -P)
 
-# The links of each page, a line each: its page, a tab, the target without what is behind a #. Code is no link.
+# One line for each link: its page, a tab, the target without the part after #. Links in code do not count.
 find "$top" -name '*.md' | while read -r page; do
     sed -e '/^```/,/^```/d' -e 's/`[^`]*`//g' "$page" | grep -oE '\]\([^) ]+|(href|src)="[^"]+' |
         sed -e 's/^](//' -e 's/^[a-z]*="//' -e 's/#.*//' | grep -vE '^$|^[a-z][a-z0-9+.-]*:' |

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Big-endian processors and 32-bit systems are refused when the build is configured. No compiler for them is needed: what
-# CMake found out of this one's is set to theirs.   machines.sh CMAKE GENERATOR CC SOURCE_DIR
+# The configuration refuses big-endian processors and 32-bit systems. No compiler for them is needed, because the test
+# overrides what CMake has detected.
+#   machines.sh CMAKE GENERATOR CC SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 refused() { # VARIABLE VALUE WORDS

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Manual pages: each says what its program is for and names every long option of its --help; mandoc and groff have nothing to
-# complain of.   man.sh PAGES_DIR PROGRAMS_DIR
+# Manual pages name the purpose of the program and every long option of its --help. mandoc and groff accept them
+# without warnings.
+#   man.sh PAGES_DIR PROGRAMS_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 pages=$(cd "$1" && pwd) programs=$(cd "$2" && pwd)
@@ -8,7 +9,7 @@ pages=$(cd "$1" && pwd) programs=$(cd "$2" && pwd)
 for page in "$pages"/*.[17]; do
     name=$(basename "${page%.?}")
     what=$name
-    contains "$page" "^$name \\\\- [a-z].*[A-Za-z]\$" # what it is for
+    contains "$page" "^$name \\\\- [a-z].*[A-Za-z]\$" # its purpose
     ! command -v mandoc >/dev/null || check 'mandoc' mandoc -Tlint -Wwarning "$page"
     if command -v groff >/dev/null; then
         expect_status 0 "$name: groff" groff -man -Tutf8 -K utf8 -ww -z "$page"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The program in README.md is short, builds without a warning and does what it says.
-# readme.sh CC LIBRARY SOURCE_DIR
+# The program in README.md is short, builds without a warning and does what the page says.
+#   readme.sh CC LIBRARY SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 sed -n '/^```c$/,/^```$/p' "$source/README.md" | sed '/^```/d' >api.c

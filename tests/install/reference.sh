@@ -1,6 +1,7 @@
 #!/bin/sh
-# Every public declaration has a comment and is on the page of the interface, whose links lead to places on it; the page loads
-# nothing and runs nothing.   reference.sh SOURCE_DIR
+# Every public declaration has a comment and is on the reference page, whose links lead to places on the page. The page
+# loads nothing and runs nothing.
+#   reference.sh SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 need python3
@@ -10,7 +11,7 @@ expect_status 0 'the page' reference -o index.html "$source"/include/coxswain/*.
 grep -oE ' id="[^"]*"' index.html | cut -d '"' -f 2 | sort >places
 equal "$(uniq -d places)" '' 'places that are there twice'
 grep -oE ' href="[^"]*"' index.html | cut -d '"' -f 2 | sort -u >links
-lacks links '^[^#]' # they would leave the page
+lacks links '^[^#]' # links to other pages
 sed 's/^#//' links | sort -u | comm -23 - places >lost
 equal "$(cat lost)" '' 'links to nowhere'
 lacks index.html '<([sS][cC][rR][iI][pP][tT]|[lL][iI][nN][kK]|[iI][mM][gG])|[uU][rR][lL]\(|@[iI][mM][pP][oO][rR][tT]'
@@ -20,12 +21,12 @@ lacks index.html '<([sS][cC][rR][iI][pP][tT]|[lL][iI][nN][kK]|[iI][mM][gG])|[uU]
     cut -d ' ' -f 1 "$source/tests/install/exports.txt"
     sed -nE 's/^(struct|enum|typedef struct|typedef enum) (cox_\w+).*/\2/p; s/^#define (COX_\w+).*/\1/p; s/^    (COX_\w+) = .*/\1/p' \
         "$source"/include/coxswain/*.h
-} | grep -v '_ENUM$\|_$' | sort -u >names # X macros are there while an enum is made
+} | grep -v '_ENUM$\|_$' | sort -u >names # X macros that exist only while an enum is defined
 comm -23 names places >lost
 check 'there are no names' [ -s names ]
 equal "$(cat lost)" '' 'names that are not on the page'
 
-# What the headers do not have yet, but may.
+# Constructs that the headers do not have yet.
 cat >good.h <<'END_OF_HEADER'
 /* A header. */
 
@@ -44,7 +45,7 @@ END_OF_HEADER
 expect_status 0 'a header that is as it should be' reference -o good.html good.h
 for place in cox_later cox_inline cox_names COX_ONE COX_TWO; do contains good.html " id=\"$place\""; done
 
-# A header like ours with one declaration that nothing is said of, and one name that there is not.
+# A header with one declaration without a comment, and one name that does not exist.
 cat >bad.h <<'END_OF_HEADER'
 /* A header.
  * SPDX-License-Identifier: Apache-2.0 */

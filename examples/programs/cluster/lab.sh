@@ -1,10 +1,11 @@
 #!/bin/sh
-# One experiment on the devices of each of several machines, by ssh, in one database and one report.
+# Run one experiment on each of several machines, by ssh, into one database and one report.
 #
 #   MACHINES="- user@one two" sh lab.sh RESULT.db [OPTIONS-OF-RUN...]
 #
-# "-" is this machine. The folder RESULT.db.machines, which is made, is on storage that all see under the same name. They work at the
-# same time, each for itself. For a matrix of machines and policies: --policy adaptive,ewma,last-frame. Writes RESULT.db and RESULT.html.
+# "-" is this machine. The script creates the folder RESULT.db.machines, which must be on storage that all machines see
+# under the same name. The machines work at the same time, each with its own devices. To compare policies on each
+# machine, use --policy adaptive,ewma,last-frame. Writes RESULT.db and RESULT.html.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 [ $# -ge 1 ] || { sed -n '2,4s/^# *//p' "$0"; exit 2; }
@@ -22,7 +23,7 @@ quoted() {
     done
 }
 
-# run_on MACHINE: what it prints goes to a file.
+# run_on MACHINE: run there; the output goes to a file.
 run_on() {
     name=$(printf %s "$1" | tr -c 'a-zA-Z0-9.@-' _)
     machine=$1

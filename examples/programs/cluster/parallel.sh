@@ -1,11 +1,15 @@
 #!/bin/sh
-# A film over several machines with GNU parallel, by ssh: the frames are those of one run.
+# Map a film on several machines with GNU parallel, by ssh. The frames are those of one run.
 #
 #   sh parallel.sh FILM OUTPUT.mkv [PIECES [OPTIONS-OF-ANALYSE...]]
 #
-# The film, and the folder OUTPUT.mkv.pieces, which is made, are on storage that all machines see under the same names. Which machines
-# these are stands in PARALLEL, for one: PARALLEL="-S :,user@one,2/two" (":" is this one; "2/" two pieces at a time). The encoder's
-# options are in ENCODE. After a failure start it again: what is done is left alone.
+# The script creates the folder OUTPUT.mkv.pieces. The film and this folder must be on storage that all machines see
+# under the same names.
+#
+#   PARALLEL   the machines, for example PARALLEL="-S :,user@one,2/two". ":" is this machine, "2/" runs two pieces at a time.
+#   ENCODE     options of the encoder
+#
+# After a failure, start the script again. It keeps the pieces that are done.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 [ $# -ge 2 ] || { sed -n '2,5s/^# *//p' "$0"; exit 2; }
@@ -18,7 +22,8 @@ tonemap=${TONEMAP:-cox-tonemap}
 folder=$output.pieces
 mkdir -p "$folder"
 
-# One piece at a time on each machine, whose devices it uses all of; once more where one fails.
+# One piece at a time on each machine, because it uses all devices of the machine. A piece that fails is tried once
+# more.
 each() { seq "$pieces" | parallel --jobs 1 --retries 2 --halt soon,fail=1 --quote --will-cite "$@"; }
 
 each "$tonemap" analyse "$film" "$@" --share "{}/$pieces" -o "$folder/{}-of-$pieces.part" --quiet

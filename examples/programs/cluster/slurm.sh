@@ -1,11 +1,15 @@
 #!/bin/sh
-# A film over a cluster with SLURM, in four steps that wait for each other: the frames are those of one run.
+# Map a film on a cluster with SLURM, in four jobs that wait for each other. The frames are those of one run.
 #
 #   sh slurm.sh FILM OUTPUT.mkv [PIECES [OPTIONS-OF-ANALYSE...]]
 #
-# The film, and the folder OUTPUT.mkv.pieces, which is made, are on storage that all nodes see under the same names. What SLURM is to
-# know further stands in SBATCH, for one: SBATCH="--partition=gpu --gpus=1 --time=1:00:00". The encoder's options are in ENCODE.
-# After a failure start it again: what is done is left alone. Prints the number of the last job.
+# The script creates the folder OUTPUT.mkv.pieces. The film and this folder must be on storage that all nodes see under
+# the same names.
+#
+#   SBATCH   further options for SLURM, for example SBATCH="--partition=gpu --gpus=1 --time=1:00:00"
+#   ENCODE   options of the encoder
+#
+# Prints the number of the last job. After a failure, start the script again. It keeps the pieces that are done.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 [ $# -ge 2 ] || { sed -n '2,5s/^# *//p' "$0"; exit 2; }
@@ -18,7 +22,7 @@ tonemap=${TONEMAP:-cox-tonemap}
 folder=$output.pieces
 mkdir -p "$folder"
 
-# quoted WORDS...: as a shell reads them back.
+# quoted WORDS...: quoted for a shell.
 quoted() {
     space=
     for word; do
@@ -27,7 +31,7 @@ quoted() {
     done
 }
 
-# job NAME AFTER ARRAY COMMAND: its number.
+# job NAME AFTER ARRAY COMMAND: submit a job and print its number.
 job() {
     # shellcheck disable=SC2086
     sbatch --parsable --job-name="$1" --output="$folder/$1-%A-%a.log" ${2:+--dependency=afterok:$2} --kill-on-invalid-dep=yes \

@@ -74,7 +74,7 @@ int run()
         return fail("runtime", status);
     for (int i = 0; i < 2 && status == COX_OK; i++)
         status = cox_buffer_create(runtime, columns * rows * sizeof(std::uint32_t), &buffers[i]);
-    // The options reach the policy: the device of that number is not there.
+    // The options reach the policy: device 1 + COX_DEVICES_MAX does not exist.
     if (status == COX_OK && open_session(runtime, "single", 1 + COX_DEVICES_MAX, &late_frames, &session) == COX_OK)
         status = COX_E_POLICY;
     if (status == COX_OK)
@@ -85,12 +85,12 @@ int run()
         const auto *out = static_cast<const std::uint32_t *>(cox_buffer_data(buffers[1]));
         for (std::uint32_t i = 0; i < columns * rows; i++)
             in[i] = i;
-        // A frame without buffers is refused, one with them is done.
+        // A frame without buffers is refused, a frame with buffers is done.
         cox_frame frame = {};
         if (cox_session_run(session, &frame) != COX_E_INVALID)
             wrong++;
         const scale_constants constants = {0, 3};
-        // One nanosecond after its submission no frame is done.
+        // No frame is done within one nanosecond of its submission.
         frame.buffers = buffers;
         frame.constants = &constants;
         frame.deadline_ns = 1;

@@ -1,4 +1,5 @@
-/* Sessions as applications describe them, on real devices: what kernels' signatures, buffers and fields become.
+/* Sessions as applications describe them, on real devices: how kernels' signatures, buffers and fields become a
+ * session.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/captured_log.h"
 #include <coxswain/coxswain.h>
@@ -8,7 +9,7 @@
 
 enum { W = 40, H = 96 };
 
-/* Of OpenCL: one channel, of 32-bit unsigned integers. */
+/* OpenCL's constants for one channel of 32-bit unsigned integers. */
 enum { CHANNEL_R = 0x10B0, CHANNEL_UINT32 = 0x10DC };
 
 static cox_runtime *runtime;
@@ -33,7 +34,7 @@ static void teardown(void)
 {
     cox_session_destroy(&session);
     cox_runtime_destroy(&runtime);
-    cr_assert(!runtime, "something was not given back");
+    cr_assert(!runtime, "something was not released");
 }
 
 TestSuite(front_door, .init = setup, .fini = teardown, .timeout = 300);
@@ -50,7 +51,7 @@ static void open_session(const struct cox_session_params *params)
     cr_assert_eq(cox_session_create(runtime, &sized, &session), COX_OK, "%s", logged);
 }
 
-/* Several times, so that devices get rows by what was measured too. */
+/* Several frames, so that devices also get rows by measurements. */
 static void run_frames(const struct cox_frame *frame)
 {
     for (int i = 0; i < 4; i++)
@@ -119,7 +120,7 @@ Test(front_door, a_run_says_which_argument_is_wrong)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         logged[0] = '\0';
         cr_expect_eq(cox_run(runtime, cases[i].source, W, H, cases[i].args), COX_E_INVALID);
-        cr_expect(strstr(logged, cases[i].line), "not '%s' but: %s", cases[i].line, logged);
+        cr_expect(strstr(logged, cases[i].line), "expected '%s', got: %s", cases[i].line, logged);
     }
     cr_expect_eq(cox_run(NULL, source, W, H, COX_ARGS(in)), COX_E_INVALID);
     cr_expect_eq(cox_run(runtime, NULL, W, H, COX_ARGS(in)), COX_E_INVALID);
@@ -128,7 +129,7 @@ Test(front_door, a_run_says_which_argument_is_wrong)
 
 /* ---- sessions ---- */
 
-/* Of rows y - 1 .. y + 1. */
+/* Sum of the rows y - 1, y and y + 1. */
 #define SUM3                                                                                                          \
     "int r = first_row + y, up = max(r - 1, 0) - from_first_row, down = min(r + 1, frame_rows - 1) - from_first_row;" \
     "to[(r - to_first_row) * columns + x] = from[up * columns + x] + from[(r - from_first_row) * columns + x]"        \
@@ -199,7 +200,7 @@ Test(front_door, a_kernel_may_call_a_buffer_by_another_name)
     check_out();
 }
 
-/* What fused kernels do not hand on needs no rows around the band. */
+/* A kernel that hands nothing to the kernels fused after it computes no rows around the band. */
 Test(front_door, kernels_that_share_nothing_may_be_fused)
 {
     static const char source[] = KERNEL("f", "global const uint *in, global uint *out",
@@ -343,7 +344,8 @@ Test(front_door, local_memory_and_work_groups_are_as_asked)
     check_out();
 }
 
-/* The library chooses a group of work-items side by side, and one of a single work-item around local memory. */
+/* By default the library chooses a row of work-items as the work-group, or a single work-item if the kernel uses
+ * local memory. */
 Test(front_door, work_groups_are_chosen_where_nothing_is_said)
 {
     static const char source[] = KERNEL("f", "global uint *out",
@@ -391,7 +393,7 @@ Test(front_door, an_image_is_a_buffer_with_a_format)
     check_out();
 }
 
-/* The kernel of one device writes 1, any other 2. */
+/* The kernel of one device writes 1, the other kernel writes 2. */
 Test(front_door, variants_and_devices_are_chosen_by_a_text)
 {
     static const char two[] = KERNEL("f", "global uint *out", "out[y * columns + x] = 2;");
@@ -476,7 +478,7 @@ Test(front_door, a_frame_gives_every_buffer_once)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         logged[0] = '\0';
         cr_expect_eq(submit(&cases[i].frame), COX_E_INVALID);
-        cr_expect(strstr(logged, cases[i].line), "not '%s' but: %s", cases[i].line, logged);
+        cr_expect(strstr(logged, cases[i].line), "expected '%s', got: %s", cases[i].line, logged);
     }
     cr_expect_eq(submit(NULL), COX_E_INVALID);
     cr_expect_eq(cox_session_run(session, NULL), COX_E_INVALID);
@@ -493,7 +495,7 @@ static void refuse(const char *line, const struct cox_session_params *params)
     logged[0] = '\0';
     cr_expect_neq(cox_session_create(runtime, params, &session), COX_OK, "%s", line);
     cr_expect_null(session);
-    cr_expect(strstr(logged, line), "not '%s' but: %s", line, logged);
+    cr_expect(strstr(logged, line), "expected '%s', got: %s", line, logged);
 }
 
 #define PASSES(...) .columns = W, .rows = H, .passes = COX_LIST(struct cox_pass, __VA_ARGS__)
@@ -613,7 +615,7 @@ Test(front_door, a_pipeline_of_the_library_stands_for_passes)
     cr_expect_eq(cox_filter_convolution(&shape, NULL), COX_E_INVALID);
 }
 
-/* All forms of a kernel give the same bits. */
+/* All variants of a pipeline's kernels give the same bits. */
 Test(front_door, a_pipeline_runs_in_the_form_of_any_type)
 {
     const struct cox_tonemap_shape shape = {

@@ -1,4 +1,4 @@
-/* cox__session_spec.ready over drivers that compile: with a fresh cache of the driver's in each test.
+/* cox__session_spec.ready with drivers that compile kernels. Each test starts with an empty cache of the driver.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "real.h"
@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Before the first call of OpenCL: each test is a process of its own. */
+/* Runs before the first OpenCL call, because each test is its own process. */
 static void setup(void)
 {
     make_folder();
@@ -29,7 +29,7 @@ static const char good[] =
     "    if (x < columns && y < rows) out[y * COLUMNS + x] = in[y * COLUMNS + x] * 5 + in[y * COLUMNS + x / 2] + TURN;\n"
     "}\n";
 
-/* What callbacks are told. */
+/* The arguments that callbacks got. */
 struct told {
     atomic_uint calls;
     _Atomic cox_status status;
@@ -54,7 +54,7 @@ static void check_told(struct told *told, cox_status status)
     cr_assert_eq(atomic_load(&told->status), status, "%s", logged);
 }
 
-/* `told` NULL: a session that blocks. */
+/* With `told` NULL the session's creation blocks until devices are ready. */
 static cox_status create(const char *source, unsigned turn, struct told *told, cox_session **session)
 {
     char options[64];
@@ -86,7 +86,7 @@ static bool all_are(cox_session *session, enum cox_device_state state)
     return all && info.device_count > 0;
 }
 
-/* Returns whether creation was over while every device was joining. */
+/* Returns whether creation returned while every device was still joining. */
 static bool play(unsigned turn, cox_buffer *const buffers[3])
 {
     struct told told = {0};
@@ -129,7 +129,7 @@ static void create_returns_before_kernels_are_there(const char *devices)
     unsigned char *in = cox_buffer_data(buffers[0]);
     for (uint32_t i = 0; i < HEIGHT * WIDTH; i++)
         in[i] = (unsigned char)(i * 2654435761u >> 13);
-    /* On a busy machine this thread may get no processor while kernels are compiled. */
+    /* On a busy machine this thread may not be scheduled while kernels are compiled. */
     for (unsigned turn = 0; turn < TURNS && !early; turn++)
         early = play(turn, buffers);
     cr_assert(early, "every time a device had its kernels when cox_session_create returned");

@@ -1,11 +1,12 @@
-/* The functions of coxswain/libav.h, compiled into an application as any does, with FFmpeg's own decoders.
+/* The functions of coxswain/libav.h, compiled into this program as into any application, with FFmpeg's own
+ * decoders.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "real.h"
 #include <coxswain/libav.h>
 
 enum { WIDTH = 322, HEIGHT = 182, FRAMES = 12 };
 
-/* Of a test. A map is opened by open_map; what is left at the end is given back then. */
+/* Objects of a test. open_map opens the map, and what is left at the end is freed then. */
 static struct cox_av_map map;
 static AVFrame *frame, *mapped;
 
@@ -77,7 +78,7 @@ static bool same_samples(const AVFrame *a, const AVFrame *b)
     return true;
 }
 
-/* Send all frames; receive what comes, in order, into `to`. */
+/* Send all frames, and receive the results in order into `to`. */
 static void map_all(struct cox_av_map *by, AVFrame *const *frames, AVFrame **to)
 {
     int received = 0;
@@ -112,7 +113,7 @@ static struct cox_video_stream_info info_of(const struct cox_av_map *of)
     return info;
 }
 
-/* All frames that the decoder has. */
+/* Take all frames that the decoder has. */
 static void take_decoded(AVCodecContext *decoder, AVFrame **decoded, int *got)
 {
     AVFrame *next = av_frame_alloc();
@@ -124,7 +125,7 @@ static void take_decoded(AVCodecContext *decoder, AVFrame **decoded, int *got)
     av_frame_free(&next);
 }
 
-/* Encode the frames with ffv1, decode them into the map's memory. */
+/* Encode the frames with ffv1, and decode them into the map's memory. */
 static void recode(AVFrame *const *frames, AVFrame **decoded)
 {
     AVCodecContext *encoder = avcodec_alloc_context3(avcodec_find_encoder(AV_CODEC_ID_FFV1));
@@ -175,7 +176,7 @@ Test(libav, frames_of_the_pool_are_not_copied_and_give_what_others_give)
     cr_expect_eq(info_of(&other).bytes_copied_out, 0);
     for (int n = 0; n < FRAMES; n++)
         cr_expect(same_samples(results[n], expected[n]), "frame %d", n);
-    cox_av_map_close(&map); /* frames outlive it */
+    cox_av_map_close(&map); /* frames may outlive the map */
     cox_av_map_close(&other);
     free_frames(decoded);
     free_frames(results);
@@ -268,12 +269,13 @@ Test(libav, colours_that_would_be_mapped_otherwise_than_said_are_refused)
         frame->color_primaries = table[i].primaries;
         frame->colorspace = table[i].matrix;
         cr_expect_eq(cox_av_colours_are_known(frame), table[i].known, "case %zu", i);
-        if (table[i].matrix != AVCOL_SPC_RGB) /* which the frame's format is not */
+        if (table[i].matrix != AVCOL_SPC_RGB) /* but the frame's format is not RGB */
             cr_expect_eq(cox_av_send_frame(&map, frame), table[i].known ? 0 : AVERROR(ENOSYS), "case %zu", i);
     }
 }
 
-/* Windows, fields and swapped planes of frames in the pool give what the same samples elsewhere give. */
+/* Windows, fields and swapped planes of frames in the pool give the same result as the same samples in other
+ * memory. */
 Test(libav, views_of_frames_in_the_pool_are_mapped_alike)
 {
     enum { VIEWS = 4 };
@@ -334,7 +336,7 @@ Test(libav, crops_that_leave_nothing_are_refused_and_others_are_used_up)
     }
     frame->crop_left = 16;
     frame->crop_right = 0;
-    map.width = WIDTH; /* scaled back to as wide as it was */
+    map.width = WIDTH; /* scaled back to the original width */
     cr_assert_eq(cox_av_send_frame(&map, frame), 0);
     cr_assert_eq(cox_av_send_frame(&map, NULL), 0);
     cr_expect_eq(cox_av_send_frame(&map, frame), AVERROR_EOF);
@@ -342,7 +344,7 @@ Test(libav, crops_that_leave_nothing_are_refused_and_others_are_used_up)
     cr_expect_eq(mapped->crop_left, 0);
     cr_expect_eq(mapped->width, WIDTH);
     cr_expect_eq(av_cmp_q(mapped->sample_aspect_ratio, av_make_q(WIDTH - 16, WIDTH)), 0);
-    cr_expect_eq(cox_av_receive_frame(&map, mapped), AVERROR_EOF, "which gives the frame back");
+    cr_expect_eq(cox_av_receive_frame(&map, mapped), AVERROR_EOF, "unref gives the frame back");
 }
 
 Test(libav, many_that_are_sent_have_to_be_received)
@@ -359,7 +361,7 @@ Test(libav, many_that_are_sent_have_to_be_received)
     cr_expect_eq(cox_av_receive_frame(&map, mapped), 0);
     av_frame_unref(mapped);
     cr_expect_eq(cox_av_receive_frame(&map, mapped), AVERROR_EOF);
-    frame->height = HEIGHT / 2; /* a change of size, then a bad frame, after which it goes on */
+    frame->height = HEIGHT / 2; /* a change of size, then an invalid frame; both leave the map usable */
     cox_av_map_flush(&map);
     cr_assert_eq(cox_av_send_frame(&map, frame), 0);
     frame->format = AV_PIX_FMT_YUV420P9BE;

@@ -1,5 +1,5 @@
-/* COX_E_NOMEM and COX_E_SYSTEM of the functions that make objects: each allocation of theirs fails once, and no thread
- * and no descriptor can be had. Each leaves a line in the log, and nothing behind.
+/* COX_E_NOMEM and COX_E_SYSTEM from the functions that create objects. Each of their allocations fails once, and so
+ * do threads and descriptors. Each failure must leave a line in the log and no leak.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "engine/state.h"
@@ -15,13 +15,13 @@ TestSuite(no_resources, .timeout = 600);
 enum { ROWS = 64, COLUMNS = 16 };
 
 /* ---- what fails, on the thread that asks for it ----
- *
- * These are hidden in this program: the library in it calls them, drivers and other libraries do not. */
+ * These functions replace the C library's for the library that is linked into this program. Drivers and other
+ * libraries do not see them. */
 
 static _Thread_local struct {
     size_t count, bytes; /* of the calloc that fails; 0 = none */
-    uint32_t nth;        /* or the one that is so many calls away; 0 = none */
-    const char *text;    /* or the strdup */
+    uint32_t nth;        /* the number of the calloc that fails, counted from here; 0 = none */
+    const char *text;    /* of the strdup that fails */
     bool threads;        /* pthread_create */
     bool descriptors;    /* eventfd */
     bool happened;
@@ -94,7 +94,7 @@ Test(no_resources, buffers)
     close_rig();
 }
 
-/* Create a session while something fails; then, once nothing does, run frames. */
+/* Create a session while something fails. Then, when nothing fails any more, run frames. */
 static void session_without(size_t count, size_t bytes, const char *text, const char *logged)
 {
     open_rig(&pair, ROWS, COLUMNS, 3);
@@ -158,7 +158,7 @@ Test(no_resources, runtimes_without_memory)
         failing.happened = false;
         const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.log = on_log}, &runtime);
         failing.nth = 0;
-        if (status == COX_OK) { /* it does without, or none failed */
+        if (status == COX_OK) { /* either it works without the allocation, or none failed */
             cox_runtime_destroy(&runtime);
             continue;
         }

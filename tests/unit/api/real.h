@@ -1,5 +1,8 @@
-/* What tests on real OpenCL devices share, through public headers only: a runtime, or a reason to skip the test, and
- * sessions of a small kernel whose frames can be checked. A suite that uses them has .fini = close_all.
+/* Shared by tests on real OpenCL devices, through public headers only:
+ * - a runtime, or a reason to skip the test
+ * - sessions of a small kernel whose frames can be checked
+ *
+ * A suite that uses them has .fini = close_all.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_REAL_H
 #define COX_TESTS_REAL_H
@@ -9,10 +12,10 @@
 #include <coxswain/coxswain.h>
 #include <criterion/criterion.h>
 
-/* Of the test, which is a process of its own. */
+/* The test's runtime. Each test is its own process. */
 static cox_runtime *runtime;
 
-/* A runtime in the place of the one before. `devices`: NULL = the default. */
+/* Open a runtime instead of the previous one. `devices`: NULL for the default. */
 static inline void open_runtime_at(const char *devices, const char *cache_dir, enum cox_log_level level)
 {
     cox_runtime_destroy(&runtime);
@@ -59,7 +62,7 @@ static const struct cox__arg stir_args[] = {COX__ARG_BUFFER(0),
                                             COX__ARG_FIELD(struct stir_params, pitch),
                                             COX__ARG_FIELD(struct stir_params, add)};
 
-/* A kernel that is called as stir is. `halo_rows` 0: none. */
+/* A kernel with the parameters of stir. `halo_rows` 0: none. */
 struct stir_kernel {
     const char *source, *name;
     uint32_t arg_count, rows, halo_rows;
@@ -92,16 +95,16 @@ static inline cox_status create_stir(cox_runtime *of, const struct stir_kernel *
     return cox__session_create(of, &params, out);
 }
 
-/* One session of stir and its frames, which are used in turn. */
+/* One session of stir and its frames, which are used in rotation. */
 struct scene {
     cox_session *session;
     size_t pitch;
     cox_buffer *in[POOL], *out[POOL];
     uint32_t submitted; /* frames */
-    uint32_t target;    /* of them in all, where callbacks submit the next one */
+    uint32_t target;    /* frames in all, if callbacks submit the next one */
     uint32_t done;
     uint32_t busy;  /* submissions that were refused */
-    uint32_t wrong; /* callbacks */
+    uint32_t wrong; /* callbacks with an error */
 };
 
 static struct scene scenes[SCENES];
@@ -131,7 +134,7 @@ static inline void close_scene(struct scene *scene)
     }
 }
 
-/* What frame `number` wrote: each frame adds a number of its own. */
+/* Check the output of frame `number`. Each frame adds a different number. */
 static inline void check_frame(const struct scene *scene, uint32_t number)
 {
     const uint32_t *in = cox_buffer_data(scene->in[number % POOL]), *out = cox_buffer_data(scene->out[number % POOL]);
@@ -143,13 +146,13 @@ static inline void check_frame(const struct scene *scene, uint32_t number)
         }
 }
 
-/* Submit the next frame; with `nowait` it may be refused. */
+/* Submit the next frame. With `nowait` it may be refused. */
 static inline cox_status submit_frame(struct scene *scene, bool nowait, cox_done_fn *done)
 {
     const uint32_t i = scene->submitted % POOL;
     cox_buffer *const buffers[] = {scene->in[i], scene->out[i]};
     const struct stir_params params = {(int32_t)(scene->pitch / 4), 1000 * scene->submitted};
-    scene->submitted++; /* before: its callback may be quicker than this returns */
+    scene->submitted++; /* before the call, because its callback may run before the call returns */
     const cox_status status =
         cox__session_submit(scene->session,
                             &(const struct cox__frame_spec){
@@ -161,7 +164,7 @@ static inline cox_status submit_frame(struct scene *scene, bool nowait, cox_done
     return status;
 }
 
-/* In order, none twice. Submits the next frame as long as there are fewer than `target`. */
+/* Callbacks come in order, each once. Submits the next frame while there are fewer than `target`. */
 static inline void on_frame(void *user, uint64_t frame, cox_status status)
 {
     struct scene *scene = user;
@@ -177,7 +180,7 @@ static inline void check_done(const struct scene *scene, uint32_t frames)
     cr_assert_eq(scene->wrong, 0, "callbacks out of order, or frames that failed: %s", logged);
 }
 
-/* So many frames more, and wait for them; the last ones of the pool come out right. */
+/* Run `frames` more frames and wait for them. Checks the last ones. */
 static inline void run_frames(struct scene *scene, uint32_t frames)
 {
     for (uint32_t i = 0; i < frames; i++)
@@ -193,7 +196,7 @@ static inline void close_all(void)
     for (uint32_t s = 0; s < SCENES; s++)
         close_scene(&scenes[s]);
     cox_runtime_destroy(&runtime);
-    cr_assert_null(runtime, "something was not given back: %s", logged);
+    cr_assert_null(runtime, "something was not released: %s", logged);
 }
 
 #endif

@@ -14,7 +14,7 @@ TestSuite(api, .fini = close_all, .timeout = 600);
 
 /* ---- arithmetic ---- */
 
-/* What rounding a product costs; nothing if both are rounded. */
+/* The error of rounding a product; zero if both are rounded. */
 static const char told_source[] = "#pragma OPENCL FP_CONTRACT OFF\n"
                                   "kernel void told(global const float *in, global float *out, int columns) {\n"
                                   "    int x = get_global_id(0);\n"
@@ -111,7 +111,7 @@ Test(api, a_runtime_describes_its_devices_platforms_and_processor)
         cr_assert_geq(info.parent_units, info.compute_units);
         cr_assert_geq(info.max_work_group, 1);
         cr_assert_geq(info.base_align_bytes, 1);
-        /* Measured: on a busy machine what is wrapped may look copied. */
+        /* The mode is measured: on a busy machine wrapped memory may look copied. */
         cr_assert_neq(info.host_memory, COX_HOST_MEMORY_UNKNOWN);
         cr_assert(info.mode != COX_MODE_STAGED || info.host_memory == COX_HOST_MEMORY_COPIED);
         cr_assert_gt(info.max_alloc_bytes, 0);
@@ -200,7 +200,7 @@ Test(api, frames_come_back_in_order_complete_and_right)
     }
 }
 
-/* No session is made of the kernel, and the log says why. */
+/* The kernel cannot be made into a session, and the log says why. */
 static void refused(const struct stir_kernel *kernel, cox_status status, const char *says)
 {
     cox_session *session = (cox_session *)&session;
@@ -372,9 +372,9 @@ Test(api, reports_hold_plausible_times)
     cr_assert_eq(index, 20);
 }
 
-/* ---- a process that cannot run ---- */
+/* ---- a process that is not scheduled ---- */
 
-/* Says that it has begun, then waits for the host; after a minute or so it ends all the same. */
+/* Signals that it has begun, then waits for the host. It ends after about a minute in any case. */
 static const char wait_source[] = "kernel void wait(global const volatile uint *go, global volatile uint *begun) {\n"
                                   "    begun[0] = 1;\n"
                                   "    for (ulong i = 0; i < (1ul << 36) && !go[0]; i++)\n"
@@ -382,7 +382,7 @@ static const char wait_source[] = "kernel void wait(global const volatile uint *
                                   "    begun[0] = 2;\n"
                                   "}\n";
 
-/* Stop this process for longer than the time limit of a band that is under way. */
+/* Stop this process for longer than the timeout of a band that is under way. */
 static void stop_this_process(void)
 {
     const pid_t self = getpid(), other = fork();
@@ -430,7 +430,7 @@ Test(api, a_process_that_was_stopped_gives_no_device_up)
     volatile uint32_t *go = cox_buffer_data(buffers[0]), *begun = cox_buffer_data(buffers[1]);
     const struct cox__frame_spec frame = {.buffers = buffers, .buffer_count = 2};
     *go = 1;
-    for (int i = 0; i < 20; i++) /* known as a device that needs next to nothing */
+    for (int i = 0; i < 20; i++) /* after this the device is known to need very little time */
         cr_assert_eq(cox__session_run(*session, &frame), COX_OK, "%s", logged);
     *go = *begun = 0;
     cr_assert_eq(cox__session_submit(*session, &frame, count_frame, &result), COX_OK);
@@ -439,7 +439,7 @@ Test(api, a_process_that_was_stopped_gives_no_device_up)
     const bool in_time = *begun == 1;
     if (in_time)
         stop_this_process();
-    usleep(200000); /* the band is looked at meanwhile, and is late unless the stop is excused */
+    usleep(200000); /* meanwhile the engine looks at the band; unless the stop is excluded, the band is late */
     *go = 1;
     cr_assert_eq(cox_session_wait(*session), COX_OK);
     cr_assert(in_time, "the kernel did not begin within a minute, or works on a copy: %s", logged);
@@ -455,7 +455,7 @@ Test(api, a_process_that_was_stopped_gives_no_device_up)
 
 /* ---- the cache ---- */
 
-/* Files below a directory; with `spoil` each is overwritten in its middle. */
+/* Count the files below a directory. With `spoil`, overwrite the middle of each. */
 static uint32_t visit(const char *path, bool spoil)
 {
     uint32_t files = 0;

@@ -1,4 +1,4 @@
-/* Each error of cox_runtime_create that the header lists, and what the log says of it.
+/* Each error of cox_runtime_create that the header lists, and its line in the log.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "real.h"
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static void refused(const struct cox_runtime_params *params, cox_status status, 
     cr_assert_not_null(strstr(logged, line), "not in the log: %s\n%s", line, logged);
 }
 
-/* What OpenCL has to say does not matter here. */
+/* These errors do not depend on OpenCL. */
 Test(runtime_errors, invalid_arguments_are_named_with_their_value)
 {
     logged[0] = 0;
@@ -53,7 +53,7 @@ Test(runtime_errors, sub_devices_that_a_device_does_not_have_are_named)
     refused(&(const struct cox_runtime_params){.log = on_log, .devices = "cpu:33x1"}, COX_E_INVALID, "'cpu:33x1': ");
 }
 
-/* The OpenCL loader reads it at its first call, which each test makes in a process of its own. */
+/* The OpenCL loader reads this at its first call. Each test makes that call in its own process. */
 Test(runtime_errors, a_machine_without_a_platform)
 {
     setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
@@ -63,7 +63,7 @@ Test(runtime_errors, a_machine_without_a_platform)
             "no OpenCL platform is installed");
 }
 
-/* Mesa's rusticl has devices only where the environment names their drivers. */
+/* Mesa's rusticl has devices only if the environment names their drivers. */
 Test(runtime_errors, a_machine_with_a_platform_without_devices)
 {
     static const char vendor[] = "/etc/OpenCL/vendors/rusticl.icd";

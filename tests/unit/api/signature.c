@@ -1,4 +1,4 @@
-/* What is read from a kernel's source.
+/* What the library reads from a kernel's source.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "api/signature.h"
 #include "support/captured_log.h"
@@ -15,7 +15,7 @@ static cox_status read(const char *source, const char *kernel, struct cox__signa
     return cox__signature_read(source, kernel, signature, &captured);
 }
 
-/* "name: kind type/bytes name, ..." with a small kind for what is only read. */
+/* Text of a signature: "name: KIND type/bytes name ...", with "KIND=" for an argument that is only read. */
 static const char *text_of(const struct cox__signature *signature)
 {
     static const char *const kinds[] = {"BUFFER", "IMAGE", "LOCAL", "VALUE"};

@@ -1,5 +1,5 @@
-/* Each error of the tone mappers' pure functions that the headers list: one field of a good shape or of good settings
- * is spoiled at a time, at the bounds that the headers name.
+/* Each error of the tone mappers' pure functions that the headers list. Each case makes one field of a valid shape
+ * or of valid settings invalid, at the bounds in the headers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include <coxswain/video.h>

@@ -1,5 +1,5 @@
-/* Streams of frames in all kinds of application memory, on real devices, through the public headers. The output of a
- * stream is compared with that of a separate session, which maps the same pictures in buffers of the library.
+/* Streams of frames in all kinds of application memory, on real devices, through the public headers. A stream's
+ * output is compared with that of a separate session, which maps the same pictures in buffers of the library.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/captured_log.h"
@@ -16,7 +16,7 @@ static const struct cox_video_format p10 = {.depth = 10, .chroma_x_log2 = 1, .ch
 static const struct cox_video_format p8 = {.depth = 8, .chroma_x_log2 = 1, .chroma_y_log2 = 1};
 static const struct cox_video_format rgba8 = {.layout = COX_VIDEO_RGBA, .depth = 8, .range = COX_RANGE_FULL};
 
-/* Memory of one picture, laid out in one of the ways that applications have. */
+/* Memory of one picture, in one of the layouts that applications use. */
 struct picture {
     struct cox_video_image image;
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
@@ -25,13 +25,13 @@ struct picture {
     size_t block_bytes;
 };
 
-/* Of a test; what is not NULL at its end is destroyed then. */
+/* Objects of a test. Those that are not NULL at its end are destroyed then. */
 static cox_runtime *runtime, *other_runtime;
 static cox_video_stream *stream;
 static struct picture pictures[PICTURES_MAX];
 static uint32_t picture_count;
 
-/* Two devices where the processor has two cores, else one. */
+/* Two devices if the processor has two cores, otherwise one. */
 static cox_runtime *open_runtime(void)
 {
     static const char *const devices[] = {"cpu:2x1", NULL};
@@ -63,7 +63,7 @@ static void teardown(void)
     }
     cox_runtime_destroy(&runtime);
     cox_runtime_destroy(&other_runtime);
-    cr_assert(!runtime && !other_runtime, "something was not given back");
+    cr_assert(!runtime && !other_runtime, "something was not released");
 }
 
 TestSuite(video_stream, .init = setup, .fini = teardown, .timeout = 600);
@@ -124,7 +124,7 @@ static unsigned char *row_of(const struct cox_video_image *image, uint32_t p, ui
     return (unsigned char *)image->data[p] + (ptrdiff_t)row * image->pitch_bytes[p];
 }
 
-/* The same samples for the same `which`, wherever they lie. */
+/* The same `which` gives the same samples in any layout. */
 static void paint(const struct picture *picture, unsigned which)
 {
     const unsigned mask = (1u << picture->image.format.depth) - 1;
@@ -148,7 +148,7 @@ static bool same_samples(const struct picture *a, const struct picture *b)
     return a->plane_count == b->plane_count;
 }
 
-/* Whether all but the samples is as it was laid out. */
+/* Whether all bytes outside the samples are unchanged. */
 static bool untouched_between(const struct picture *picture)
 {
     char *copy = malloc(picture->block_bytes);
@@ -164,10 +164,10 @@ static bool untouched_between(const struct picture *picture)
     return good;
 }
 
-/* ---- What a session gives ---- */
+/* ---- The expected output ---- */
 
-/* Map a film of pictures `first` .. `first + count - 1` as cox-tonemap does by default: every frame's curve from those
- * before it, the first one's from itself. */
+/* Map a film of the pictures `first` to `first + count - 1` as cox-tonemap does by default. The earlier frames set
+ * a frame's curve. The first frame sets its own. */
 static void map_plainly(unsigned first, unsigned count, bool follow, struct picture *const *out)
 {
     const struct picture *in = in_buffers(&p10);
@@ -288,7 +288,7 @@ Test(video_stream, a_film_is_mapped_as_by_a_session_of_its_own)
         cr_expect_eq(info.sessions_made, 1);
         cr_expect_eq(info.bytes_copied_in + info.bytes_copied_out, 0);
         cr_expect_eq(session_now(false).frames_done, (uint64_t)(FRAMES + follow));
-        cr_expect_eq(session_now(true).device_count, 0); /* there is no analysis */
+        cr_expect_eq(session_now(true).device_count, 0); /* the session has no analysis */
     }
 }
 
@@ -315,7 +315,7 @@ Test(video_stream, each_frame_is_reported_once_by_its_number)
     }
     for (int n = 0; n < FRAMES; n++)
         receive();
-    cox_video_stream_destroy(&stream); /* after this no report comes */
+    cox_video_stream_destroy(&stream); /* after this call no report comes */
 
     for (int n = 0; n < FRAMES_MAX; n++)
         cr_expect_eq(reported[n], n < FRAMES, "frame %d: %u times", n, reported[n]);
@@ -377,7 +377,7 @@ Test(video_stream, a_window_of_a_larger_frame_is_mapped_alone)
     cr_expect(same_samples(plain, out));
 }
 
-/* A session for each of two sizes, and none more however often the stream goes from one to the other; order is kept. */
+/* A stream that alternates between two sizes keeps one session for each, and frames stay in order. */
 Test(video_stream, size_format_and_look_change_in_mid_stream)
 {
     struct picture *in[FRAMES_MAX], *out[FRAMES_MAX];
@@ -404,7 +404,7 @@ Test(video_stream, size_format_and_look_change_in_mid_stream)
     cr_expect_not(same_samples(out[0], out[1]));
 }
 
-/* What stands between the fields of a struct is not zero in every program. */
+/* Some programs do not set the padding of a struct to zero. */
 Test(video_stream, padding_of_structs_makes_no_other_shape)
 {
     struct picture *in = in_buffers(&p10), *out = in_buffers(&p8);
@@ -426,7 +426,7 @@ Test(video_stream, padding_of_structs_makes_no_other_shape)
     cr_expect_eq(info_now().sessions_made, 1);
 }
 
-/* The first frame of another pitch is copied, and the second one of it not any more. */
+/* The first frame with another pitch is copied, the second one is not. */
 Test(video_stream, pitches_that_stay_are_taken_over)
 {
     static const int order[] = {0, 1, 0, 1, 1, 1, 0, 1};
@@ -478,7 +478,7 @@ Test(video_stream, a_frame_that_is_refused_leaves_the_curve)
         wrong.format.depth = 9;
         wrong.format.msb_aligned = true;
         wrong.format.layout = COX_VIDEO_V210;
-        if (refused) { /* the second time, where the output is the input, by the session */
+        if (refused) { /* the second time, the output is the input */
             cr_assert_neq(cox_video_stream_send(stream, &in->image, &wrong, NULL), COX_OK);
             cr_assert_neq(cox_video_stream_send(stream, &same, &same, NULL), COX_OK);
         }
@@ -490,7 +490,7 @@ Test(video_stream, a_frame_that_is_refused_leaves_the_curve)
     cr_expect_eq(results[0].gain, results[1].gain);
 }
 
-/* What was decoded into a buffer without spare rows, with some columns cut off on the left. */
+/* A picture that was decoded into a buffer without spare rows, with some columns on the left cut off. */
 Test(video_stream, a_window_to_the_end_of_its_buffer_is_mapped)
 {
     struct picture *whole = in_buffers(&p10), window = *whole;
@@ -507,11 +507,11 @@ Test(video_stream, a_window_to_the_end_of_its_buffer_is_mapped)
         map(&window, outs[known]);
     }
     cr_expect(same_samples(outs[0], outs[1]));
-    window.image.pitch_bytes[0] += 4; /* its last row is outside */
+    window.image.pitch_bytes[0] += 4; /* puts its last row outside of the buffer */
     cr_expect_eq(cox_video_stream_send(stream, &window.image, &outs[0]->image, NULL), COX_E_INVALID);
 }
 
-/* The frames' own gain and peak come on top, and are cut to what there is. */
+/* Frames' own gain and peak are added, and are limited to the valid range. */
 Test(video_stream, every_gain_that_there_is_goes_with_light_that_is_found)
 {
     static const float gains[] = {0x1p-32f, 0x1p-9f, 0x1p9f, 0x1p32f};
@@ -527,7 +527,7 @@ Test(video_stream, every_gain_that_there_is_goes_with_light_that_is_found)
     }
 }
 
-/* What was prepared for is there when the first frame comes. */
+/* A stream that was prepared has its session when the first frame comes. */
 Test(video_stream, it_can_be_prepared_for_frames_to_come)
 {
     const struct layout layout = {0, 64, false};
@@ -595,7 +595,7 @@ Test(video_stream, one_thread_sends_while_another_receives)
     for (uint64_t n = 0; n < (uint64_t)sender.frames;) {
         struct cox_video_result result;
         const cox_status status = cox_video_stream_receive(stream, true, &result);
-        if (status == COX_E_NOT_FOUND) /* the sender is not so far */
+        if (status == COX_E_NOT_FOUND) /* the sender has not got there yet */
             continue;
         cr_assert_eq(status, COX_OK);
         cr_assert_eq(result.frame, n++);

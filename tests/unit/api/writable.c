@@ -1,5 +1,5 @@
-/* A session warns of a binding that is only read where its kernel takes it as a pointer to what is not const: with
- * kernels from source and from the cache, which holds what the driver told of the source.
+/* A session warns if a binding is only read but its kernel takes a pointer to non-const data. This works with
+ * kernels from source and from the cache, which stores what the driver reported about the source.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "real.h"
@@ -68,7 +68,7 @@ static void create_session(const char *source)
     cox_session_destroy(&session);
 }
 
-/* Files of compiled kernels in the cache. */
+/* The number of compiled kernels in the cache. */
 static int cached(void)
 {
     DIR *listed = opendir(folder);
@@ -82,7 +82,7 @@ static int cached(void)
     return count;
 }
 
-/* What a session with these kernels logs in a runtime of its own. */
+/* What a session with these kernels logs in its own runtime. */
 static const char *log_of(const char *devices, const char *source, const char *cache_dir)
 {
     open_runtime_at(devices, cache_dir, COX_LOG_WARN);

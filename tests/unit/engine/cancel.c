@@ -1,4 +1,4 @@
-/* Cancelling, and frames that callbacks submit.
+/* cox_session_cancel, and frames that callbacks submit.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "scene_test.h"
@@ -7,11 +7,11 @@
 
 TestSuite(engine_cancel, .timeout = 300);
 
-/* What the callbacks say of the frames of the session, in order. */
+/* The statuses that callbacks got for the session's frames, in order. */
 static struct {
     uint32_t count;
     uint32_t submitted;
-    bool cancels; /* the first callback does */
+    bool cancels; /* the first callback cancels the session */
     cox_status status[200];
 } list;
 
@@ -54,7 +54,7 @@ static uint32_t count_of(uint32_t first, cox_status status)
     return count;
 }
 
-/* Cancels 16 frames and destroys the session: how many frames that takes. */
+/* Submit 16 frames, cancel them, destroy the session. Returns how long this takes, in frame times. */
 static double frames_after_cancel(const struct fake_params *devices)
 {
     begin_listed(devices,
@@ -65,7 +65,7 @@ static double frames_after_cancel(const struct fake_params *devices)
     const uint64_t one = fake_now(scene.fake) - one_began;
     fake_hold(scene.fake);
     submit(16);
-    fake_await_running(scene.fake, 2 * devices->device_count); /* as far as it goes before anything ends */
+    fake_await_running(scene.fake, 2 * devices->device_count); /* run until all devices are busy */
     cr_assert_eq(cox_session_cancel(scene.session), COX_OK);
     const uint64_t began = fake_now(scene.fake);
     fake_release(scene.fake);
@@ -79,7 +79,7 @@ static double frames_after_cancel(const struct fake_params *devices)
     return frames;
 }
 
-/* A device holds two bands at a time, a staged one three: its copies in and out run beside the kernel. */
+/* A device holds two bands at a time. A staged device holds three, because its copies overlap with the kernel. */
 Test(engine_cancel, what_has_not_begun_is_not_done_any_more)
 {
     struct fake_params in_place = trio;
@@ -103,7 +103,7 @@ Test(engine_cancel, the_session_goes_on)
         cr_assert_str_empty(shape_check(scene.frames, list.submitted - 1));
     }
     for (uint32_t d = 0; d < 3; d++)
-        cr_assert_gt(device_now(d).single_device_ns, 0, "a warm-up that was broken off goes on");
+        cr_assert_gt(device_now(d).single_device_ns, 0, "a cancelled warm-up goes on");
     end();
 }
 
@@ -140,9 +140,9 @@ Test(engine_cancel, a_device_that_hangs_is_waited_for_no_longer_than_its_timeout
     end();
 }
 
-/* ---- chains ---- */
+/* ---- chains of frames ---- */
 
-/* Other threads take every slot that they can get. */
+/* Other threads compete for the frame slots. */
 enum { COMPETING_FRAMES = 100 };
 
 static void on_competitor(void *user, uint64_t frame, cox_status status)
@@ -181,7 +181,7 @@ Test(engine_cancel, a_callback_always_finds_a_place_for_the_next_frame)
     for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
         pthread_t threads[3];
         begin_listed(&real, &(const struct cox__session_spec){.policy = "static", .no_warmup = true});
-        cox_session_destroy(&scene.session); /* that has two in flight at least */
+        cox_session_destroy(&scene.session); /* at least two frames are in flight */
         cr_assert_eq(shape_session(scene.frames,
                                    &(const struct cox__session_spec){
                                        .policy = "static", .in_flight = in_flight, .no_warmup = true},

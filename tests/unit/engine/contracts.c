@@ -1,4 +1,5 @@
-/* Every access contract, split at random over devices of all memory modes, against a plain loop over the frame.
+/* Every kind of row access, with random splits over devices of all memory modes. The result of each frame is
+ * compared with a plain loop over its rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/fake_rig.h"
@@ -17,7 +18,7 @@ static const struct fake_params trio = {
 
 enum { PITCH = 32, COLUMNS = 29, SPLITS = 100, BINS = 256 };
 
-/* The bindings of most pipelines. */
+/* The bindings of most pipelines below. */
 static const struct cox__binding in = {
     .name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = PITCH};
 static const struct cox__binding out = {
@@ -29,7 +30,7 @@ static const struct cox__binding histogram = {.name = "histogram",
                                               .bytes = BINS * sizeof(uint32_t),
                                               .merge = rig_merge_sum};
 
-/* A pipeline with its buffers filled at random. */
+/* A pipeline with random bytes in its buffers. */
 struct scene {
     struct rig *rig;
     cox_session *session;
@@ -63,7 +64,7 @@ static struct scene scene_new(const struct fake_params *devices, uint32_t rows, 
         scene.data[i] = cox_buffer_data(scene.buffers[i]);
         rig_fill(scene.data[i], bytes, &seed);
     }
-    /* The row alignment is not known before the session, the splits are not needed before its first frame. */
+    /* The row alignment is known only once the session exists. The splits are needed only before its first frame. */
     rig_set_split(1, (const uint32_t[][2]){{0, rows}});
     scene.session = session_of(scene.rig, &(const struct cox__session_spec){.rows = rows,
                                                                             .binding_count = binding_count,
@@ -89,14 +90,14 @@ static void run(struct scene *scene)
                  COX_OK);
 }
 
-/* Run with an output that was cleared before. */
+/* Run a frame into this output after clearing it. */
 static void run_into(struct scene *scene, uint32_t output)
 {
     memset(scene->data[output], 0, (size_t)scene->rows * PITCH);
     run(scene);
 }
 
-/* What rig_count makes of all rows of the first buffer. */
+/* What rig_count computes from all rows of the first buffer. */
 static void count_all(const struct scene *scene, uint32_t want[BINS])
 {
     memset(want, 0, BINS * sizeof *want);
@@ -144,7 +145,7 @@ Test(engine_contracts, whole_buffers_are_read_by_every_device)
     const struct cox__binding bindings[] = {in, out, table};
     struct scene scene = scene_new(&trio, 77, 3, bindings, 1, &rig_stage_table);
     for (uint32_t i = 0; i < SPLITS; i++) {
-        scene.data[2][i] ^= 0x3c; /* it may change from frame to frame */
+        scene.data[2][i] ^= 0x3c; /* whole bindings may change from frame to frame */
         run(&scene);
         for (uint32_t r = 0; r < scene.rows; r++)
             for (uint32_t c = 0; c < COLUMNS; c++)
@@ -153,7 +154,8 @@ Test(engine_contracts, whole_buffers_are_read_by_every_device)
     scene_end(&scene);
 }
 
-/* A merge whose result depends on the order: appends the first non-zero byte. */
+/* A merge whose result depends on the order of its calls: it appends the first non-zero byte of each partial
+ * result. */
 static void merge_in_order(void *into, const void *partial, size_t bytes, void *user)
 {
     unsigned char *list = into;
@@ -165,7 +167,7 @@ static void merge_in_order(void *into, const void *partial, size_t bytes, void *
     (*calls)++;
 }
 
-/* A kernel leaves the band's rows * columns in the bins; with an input of zeros all in bin 0. */
+/* The kernel adds the band's rows * columns to the bins. The input is all zeros, so everything is in bin 0. */
 Test(engine_contracts, partial_results_are_merged_in_row_order_into_a_zeroed_buffer)
 {
     static const unsigned band_rows[] = {2, 40, 4, 44, 6};
@@ -213,7 +215,7 @@ Test(engine_contracts, planes_of_half_height_stay_aligned_with_the_frame)
     }
     for (uint32_t rows = 60; rows < 64; rows++) {
         struct scene scene = scene_new(&trio, rows, 4, bindings, 1, &rig_stage_chroma);
-        cr_assert_eq(scene.info.row_alignment, 8); /* 64 bytes are four chroma rows of 16 */
+        cr_assert_eq(scene.info.row_alignment, 8); /* 64 bytes are four chroma rows of 16 bytes */
         for (int i = 0; i < SPLITS; i++) {
             memset(scene.data[3], 0, (size_t)(rows + 1) / 2 * PITCH / 2);
             run_into(&scene, 2);
@@ -290,7 +292,7 @@ Test(engine_contracts, bands_longer_than_a_device_can_hold_are_cut)
 Test(engine_contracts, a_device_that_can_hold_next_to_nothing_does_not_take_part)
 {
     struct fake_params devices = trio;
-    devices.devices[2].max_rows = 1; /* less than a row alignment */
+    devices.devices[2].max_rows = 1; /* less than one row alignment */
     const struct cox__binding bindings[] = {in, histogram};
     struct scene scene = scene_new(&devices, 121, 2, bindings, 1, &rig_stage_count);
     cr_assert_eq(scene.info.device_count, 2);
@@ -307,7 +309,7 @@ Test(engine_contracts, frames_of_one_row_and_other_odd_sizes_work_on_any_number_
             struct fake_params devices = {.device_count = count};
             for (uint32_t d = 0; d < count; d++)
                 devices.devices[d] = (struct fake_device){.mode = 1 + (enum cox_memory_mode)(d % 3),
-                                                          .align_bytes = 4u << (2 * d), /* up to 1024: no split */
+                                                          .align_bytes = 4u << (2 * d), /* at 1024: no split */
                                                           .ns_per_row = 100};
             const struct cox__binding bindings[] = {
                 {.name = "in", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = PITCH, .halo_rows = 1},

@@ -1,4 +1,4 @@
-/* Devices that fail are put aside, tried again in the background, do rows on probation and come back.
+/* Devices that fail are quarantined, retried in the background, put on probation, and then used again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "scene_test.h"
@@ -6,9 +6,10 @@
 
 TestSuite(engine_device_state, .timeout = 600);
 
-/* ---- and back ---- */
+/* ---- devices that come back ---- */
 
-/* After `failed_ns` the device was made anew once, no sooner than after the pause; its first rows were on copies. */
+/* Check that the device was created again once, no earlier than its pause after `failed_ns` allows, and that its
+ * first rows afterwards were copies. */
 static void check_probation(uint32_t device)
 {
     uint64_t failed_ns = 0, created_ns = 0;
@@ -26,7 +27,7 @@ static void check_probation(uint32_t device)
         }
         if (step->step != FAKE_STEP_SUBMIT || !created_ns)
             continue;
-        cr_assert(own > 0 || copies > 0 || !scene_own(&scene, step), "there was no probation");
+        cr_assert(own > 0 || copies > 0 || !scene_own(&scene, step), "the device had no probation");
         copies += !scene_own(&scene, step);
         own += scene_own(&scene, step);
     }
@@ -49,7 +50,7 @@ Test(engine_device_state, a_device_that_fails_is_tried_again_does_rows_on_probat
                 check_lost(device, 1, "a device that failed");
                 check_probation(device);
                 const char *lost = strstr(rig_log(scene.rig), trio.devices[device].name);
-                cr_assert(lost && strstr(lost + 1, trio.devices[device].name), "the log says who is lost and back");
+                cr_assert(lost && strstr(lost + 1, trio.devices[device].name), "the log says both lost and back");
                 end();
             }
 }
@@ -95,7 +96,7 @@ Test(engine_device_state, the_pause_between_two_tries_grows_to_half_a_minute)
                                             .devices = {{.ns_per_row = 5e6}, {.ns_per_row = 5e6}, {.ns_per_row = 5e6}}};
     begin_on(&slow, SHAPE_MAP, 0, &(const struct cox__session_spec){.in_flight = 2});
     fault(FAKE_DEVICE_DIES, 1, 0);
-    play_good(700); /* 225 ms each: two and a half minutes */
+    play_good(700); /* 225 ms per frame: two and a half minutes */
     uint64_t last_ns = 0, gap_ns = 0;
     uint32_t tries = 0;
     struct walk walk = {0};
@@ -108,7 +109,7 @@ Test(engine_device_state, the_pause_between_two_tries_grows_to_half_a_minute)
         const uint64_t next_ns = step->time_ns - last_ns;
         cr_assert_geq(next_ns, 40 * ms);
         cr_assert_leq(next_ns, 31000 * ms);
-        if (next_ns < 29000 * ms) /* a try may have to wait for the frame's turn */
+        if (next_ns < 29000 * ms) /* a retry may have to wait for the frame */
             cr_assert_geq(next_ns + 300 * ms, 2 * gap_ns, "pause %u: %u ms after %u ms", tries,
                           (unsigned)(next_ns / ms), (unsigned)(gap_ns / ms));
         gap_ns = next_ns;
@@ -137,7 +138,7 @@ Test(engine_device_state, whatever_a_try_says_the_next_one_comes)
 
 /* ---- probation ---- */
 
-/* Whether the device got a band after it was made anew twice. */
+/* Whether the device got a band after it was created again for the second time. */
 static bool has_band_after_second_try(uint32_t device)
 {
     uint32_t created = 0, bands = 0;
@@ -151,7 +152,7 @@ static bool has_band_after_second_try(uint32_t device)
 
 Test(engine_device_state, a_device_that_gives_wrong_bits_or_fails_or_hangs_on_probation_is_not_back_yet)
 {
-    /* Bits are compared where the session says that they are to be the same everywhere. */
+    /* Bits can be compared only if the session requires the same bits from all devices. */
     static const enum fake_fault_kind kinds[] = {FAKE_CORRUPTS, FAKE_EVENT_FAILS, FAKE_SUBMIT_FAILS, FAKE_HANGS,
                                                  FAKE_DEVICE_DIES};
     for (uint32_t k = 0; k < 5; k++)
@@ -160,10 +161,10 @@ Test(engine_device_state, a_device_that_gives_wrong_bits_or_fails_or_hangs_on_pr
                   &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 200 * ms, .verify = 1e-9});
             fault(FAKE_EVENT_FAILS, device, 0);
             scene_play(&scene, 1);
-            /* It gets nothing until its probation: the next band of it is that. */
+            /* The device gets nothing before its probation, so its next band is the probation run. */
             fault(kinds[k], device, kinds[k] == FAKE_HANGS ? UINT64_MAX : 20 * ms);
-            play_good(100); /* a run on probation that hangs is over by the end of this, */
-            play_good(500); /* and this is time for another, though it is not to be beside the one that hangs */
+            play_good(100); /* By the end of this, a probation run that hangs has timed out. */
+            play_good(500); /* Time for a second probation, which must not overlap with the one that hangs. */
             cr_assert_geq(steps_of(FAKE_STEP_CREATE, device), 2, "%u %u: %s", k, device, rig_log(scene.rig));
             cr_assert_eq(device_now(device).returned, 1, "%u", k);
             cr_assert_eq(device_now(device).state, COX_DEVICE_ACTIVE);
@@ -174,7 +175,7 @@ Test(engine_device_state, a_device_that_gives_wrong_bits_or_fails_or_hangs_on_pr
         }
 }
 
-/* In place and in sums there is nothing to compare a copy with. */
+/* Rows in place and merged results leave no copy to compare with. */
 Test(engine_device_state, without_a_copy_to_compare_frames_go_on_and_devices_come_back)
 {
     static const struct {
@@ -196,9 +197,9 @@ Test(engine_device_state, without_a_copy_to_compare_frames_go_on_and_devices_com
     }
 }
 
-/* ---- no probation beside a frame ---- */
+/* ---- no probation during a frame ---- */
 
-/* How often rows of the frame were given out again at most. */
+/* The largest number of times that rows of the frame were handed out again. */
 static uint32_t attempts(uint32_t frame)
 {
     const struct rig_report *report = scene_report(&scene, frame);
@@ -208,8 +209,8 @@ static uint32_t attempts(uint32_t frame)
     return most;
 }
 
-/* Devices below `hanging` hang at all that they get from now on, the first of them at whole frames. No device can do
- * its probation beside a frame: there is no memory for the copies, as the session has found out. */
+/* Devices below `hanging` hang at every band that they get from now on. Device 0 gets whole frames. No device can
+ * be on probation while a frame runs: the session has found no memory for the copies. */
 static void play_hanging(uint32_t hanging, cox_status status, uint32_t most_attempts)
 {
     for (uint64_t timeout_ns = 0; timeout_ns <= 300 * ms; timeout_ns += 300 * ms) {
@@ -238,12 +239,12 @@ Test(engine_device_state, rows_at_which_devices_hang_get_to_the_one_that_works_b
 
 Test(engine_device_state, a_frame_at_which_every_device_hangs_ends_after_few_attempts)
 {
-    play_hanging(3, COX_E_DEVICE_LOST, 5); /* each device twice */
+    play_hanging(3, COX_E_DEVICE_LOST, 5); /* two attempts per device */
 }
 
-/* ---- bands that fail while others of their commands run ---- */
+/* ---- bands that fail while their other commands run ---- */
 
-/* What it leaves behind comes before the callback, and is not what counts. */
+/* A band that failed may still write until its callback. None of that may show in a delivered frame. */
 static void check_frames_after(uint32_t device)
 {
     play_good(60);
@@ -268,7 +269,7 @@ Test(engine_device_state, a_band_that_fails_bit_by_bit_or_late_costs_its_device_
     }
 }
 
-/* ---- nobody left ---- */
+/* ---- no device left ---- */
 
 Test(engine_device_state, while_every_device_is_gone_frames_wait_and_go_on_when_one_is_back)
 {
@@ -303,7 +304,7 @@ Test(engine_device_state, frames_that_no_device_comes_back_for_end_with_an_error
     }
 }
 
-/* In real time, since nothing is under way meanwhile. No device can be made again until fake_unblock. */
+/* In real time, because no band is under way meanwhile. No device can be created again before fake_unblock. */
 Test(engine_device_state, submit_is_refused_while_nobody_is_there_and_accepted_again_afterwards)
 {
     static const struct fake_params real = {
@@ -343,7 +344,7 @@ Test(engine_device_state, memory_that_an_abandoned_device_may_touch_is_not_freed
     for (uint32_t f = 0; f < scene.frames->count; f++)
         for (uint32_t i = 0; i < 2; i++)
             cox_buffer_destroy(&scene.frames->buffers[f][i]);
-    cr_assert_eq(fake_alive(scene.fake), 2, "the input of one frame, and what its output was in at first");
+    cr_assert_eq(fake_alive(scene.fake), 2, "the input of one frame, and the first memory of its output");
     end();
 }
 
@@ -396,7 +397,7 @@ Test(engine_device_state, letting_go_of_a_device_that_hangs_may_take_for_ever)
     end();
 }
 
-/* ---- all at once ---- */
+/* ---- all of these together ---- */
 
 static struct fake_params chance_devices(uint64_t *seed)
 {
@@ -431,7 +432,8 @@ static void chance_faults(uint32_t device_count, uint64_t *seed)
                                    .status = COX_E_DEVICE_LOST,
                                    .delay_ns = rig_random(seed) % (100 * ms),
                                    .factor = 1 + (double)(rig_random(seed) % 60)};
-        /* Nobody is served while a call blocks. What ends so late that it was given up writes when nobody looks. */
+        /* No device is polled while a call blocks. A device that ends after its timeout writes when nobody polls
+         * it. */
         if (fault.kind == FAKE_SUBMIT_BLOCKS)
             fault.delay_ns /= 5;
         else if (rig_random(seed) % 10 == 0)

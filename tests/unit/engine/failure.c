@@ -1,4 +1,5 @@
-/* What the engine does when devices fail, lie or stay silent, and when a policy talks nonsense.
+/* What the engine does when devices fail, return wrong results or stay silent, and when a policy gives invalid
+ * splits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/rig_play.h"
@@ -16,10 +17,10 @@ static const struct fake_params trio = {
 
 static const uint32_t thirds[][2] = {{0, 30}, {1, 30}, {2, 30}};
 
-/* Of each device, when they are as short as here: one that is not timed, and twelve. */
+/* Runs of each device for frames as short as these: one that is not timed, and twelve that are. */
 enum { WARMUP_RUNS = 13 };
 
-/* Three devices, 30 rows each, eight frames' buffers. */
+/* Three devices, 30 rows each, buffers for eight frames. */
 static struct play begin(uint32_t in_flight, bool warmup)
 {
     rig_set_split(3, thirds);
@@ -30,7 +31,7 @@ static struct play begin(uint32_t in_flight, bool warmup)
                                                         .report = rig_report});
 }
 
-/* The devices that take part, a bit for each. */
+/* The usable devices, one bit for each. */
 static uint32_t usable(const struct play *play)
 {
     const struct cox_session_info info = rig_info(play->session);
@@ -40,7 +41,7 @@ static uint32_t usable(const struct play *play)
     return devices;
 }
 
-/* Play so many frames, after which all devices take part but those in `lost`. */
+/* Play `frames` frames. Afterwards all devices are usable except those in `lost`. */
 static void finish(struct play *play, uint32_t frames, uint32_t lost)
 {
     play_frames(play, 0, frames, 4);
@@ -71,17 +72,17 @@ Test(engine_failure, run_goes_on_when_the_device_that_computes_in_the_enqueue_ca
     rig_set_split(1, (const uint32_t[][2]){{0, 90}});
     struct play play = play_begin(&params, 90, 16, 16, 1,
                                   &(const struct cox__session_spec){.custom_policy = &rig_policy});
-    /* Its warm-up tells the engine how the device works. */
+    /* The device's warm-up tells the engine how the device works. */
     cr_assert_eq(cox__session_run(play.session, RIG_FRAME(play.frames, 0)), COX_OK);
     const struct timespec rest = {.tv_nsec = 50000000};
-    nanosleep(&rest, NULL); /* so that nothing but the run itself sees to its frame */
+    nanosleep(&rest, NULL); /* so that only the run itself moves its frame */
     FAKE_FAULT(play.fake, .kind = FAKE_SUBMIT_FAILS, .device = 0, .status = COX_E_DEVICE_LOST);
     cr_assert_eq(cox__session_run(play.session, RIG_FRAME(play.frames, 0)), COX_OK);
     play_check(&play, 0, 1);
     play_end(&play);
 }
 
-/* The frame's report shows the failed attempt and, after it, the one that counted. */
+/* The frame's report shows the failed attempt, followed by the one that counted. */
 static void shows_both_attempts(const struct rig_report *report, uint32_t device)
 {
     bool found = false;
@@ -254,7 +255,7 @@ Test(engine_failure, when_every_device_fails_in_the_warm_up_the_frames_end_with_
     play_end(&play);
 }
 
-/* ---- drivers that call back strangely ---- */
+/* ---- unusual callbacks from drivers ---- */
 
 Test(engine_failure, finds_out_by_asking_when_nothing_is_posted)
 {
@@ -320,7 +321,7 @@ Test(engine_failure, a_failed_band_in_place_is_an_error_and_not_run_again)
     FAKE_FAULT(play.fake, .kind = FAKE_EVENT_FAILS, .device = 1);
     play_run_in_place(&play, COX_E_DEVICE_LOST);
     cr_assert_eq(fake_steps(play.fake, FAKE_STEP_SUBMIT, UINT32_MAX), 3);
-    play_run_in_place(&play, COX_OK); /* with the others */
+    play_run_in_place(&play, COX_OK); /* the other devices do the rows */
     play_end(&play);
 }
 
@@ -362,7 +363,7 @@ static struct cox_split split_of(uint32_t bands, const uint32_t (*device_first_r
 
 Test(engine_failure, a_split_that_is_none_is_replaced_by_the_last_good_one_and_the_log_says_why)
 {
-    /* 92 rows, row alignment 4 through an alignment of 64 at a pitch of 16. */
+    /* 92 rows. The row alignment is 4, because of an alignment of 64 bytes and a pitch of 16 bytes. */
     static const struct {
         const char *what;
         uint32_t bands;
@@ -400,7 +401,7 @@ Test(engine_failure, a_split_that_is_none_is_replaced_by_the_last_good_one_and_t
             cr_assert(rig_logged(play.rig, "playback"), "%s: %s", wrong[w].what, rig_log(play.rig));
             if (wrong[w].logged)
                 cr_assert(rig_logged(play.rig, wrong[w].logged), "%s: %s", wrong[w].what, rig_log(play.rig));
-            if (!first) { /* the last good one */
+            if (!first) { /* the last valid split */
                 const struct rig_report *report = rig_report_at(play.rig, 1);
                 cr_assert_eq(report->frame.band_count, 3, "%s", wrong[w].what);
                 cr_assert_eq(report->bands[1].rows, 60, "%s", wrong[w].what);
@@ -429,7 +430,7 @@ Test(engine_failure, a_policy_that_returns_an_error_stops_no_frame)
 
 Test(engine_failure, a_policy_that_insists_on_a_lost_device_is_overruled)
 {
-    struct play play = begin(2, false); /* its split names device 1 for ever */
+    struct play play = begin(2, false); /* its split always names device 1 */
     FAKE_FAULT(play.fake, .kind = FAKE_DEVICE_DIES, .device = 1, .skip = 1);
     play_frames(&play, 0, 16, 4);
     cr_assert(rig_logged(play.rig, "playback"));
@@ -456,7 +457,7 @@ Test(engine_failure, a_policy_that_refuses_its_options_refuses_the_session)
     play_end(&play);
 }
 
-/* ---- all at once ---- */
+/* ---- all of these together ---- */
 
 Test(engine_failure, survives_random_faults_while_one_device_lives, .timeout = 600)
 {
@@ -483,7 +484,7 @@ Test(engine_failure, survives_random_faults_while_one_device_lives, .timeout = 6
         play.session = play_session(&play, &(const struct cox__session_spec){.policy = policy,
                                                                              .in_flight = in_flight,
                                                                              .no_warmup = rig_random(&seed) % 2});
-        for (uint32_t d = 1; d < params.device_count; d++) /* device 0 lives */
+        for (uint32_t d = 1; d < params.device_count; d++) /* device 0 never fails */
             for (int i = 0; i < 3; i++) {
                 struct fake_fault fault = {.device = d, .status = COX_E_DEVICE_LOST, .factor = 7};
                 fault.kind = kinds[rig_random(&seed) % 8];

@@ -1,4 +1,5 @@
-/* The scripted devices themselves: faults do what they are said to do, and what no driver would forgive is noted.
+/* Tests of the fake backend itself: faults do what they are documented to do, and the fake records calls that no
+ * driver would accept.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/fake_backend.h"
@@ -16,7 +17,7 @@ static void add_one(const struct fake_args *args)
         args->data[1][i] = (unsigned char)(args->data[0][i] + 1);
 }
 
-/* One pipeline, two devices, two sets of memory, and jobs at will. */
+/* One pipeline, two devices, two sets of memory, and any number of jobs. */
 static struct bench {
     struct fake *fake;
     struct cox__backend *backend;
@@ -26,8 +27,8 @@ static struct bench {
     struct cox__mem *mems[2][2];
     unsigned char params[4];
     uint32_t posts;
-    struct cox__instance *instances[4]; /* NULL once they are destroyed */
-    struct cox__job job;                /* of `begin_with` */
+    struct cox__instance *instances[4]; /* NULL after they are destroyed */
+    struct cox__job job;                /* the job of `begin_with` */
 } bench;
 
 static void count_post(void *ctx, struct cox__job *job)
@@ -125,7 +126,7 @@ static enum cox__job_state poll(struct cox__job *job)
     return bench.ops->job_poll(bench.backend, job);
 }
 
-/* A bench on which a job is under way, with this fault. */
+/* Open a bench, start a job on it and inject this fault. */
 static struct cox__instance *begin_with(enum fake_fault_kind kind, uint64_t delay_ns)
 {
     begin();
@@ -144,13 +145,13 @@ static void let_pass(uint64_t ns)
         bench.ops->advance(bench.backend, until);
 }
 
-/* The first byte of the output of the set. */
+/* The first byte of the set's output. */
 static unsigned char first_out(uint32_t set)
 {
     return *(unsigned char *)bench.ops->mem_data(bench.mems[set][1]);
 }
 
-/* `clean`: nothing was done that must not be. */
+/* With `clean`, no forbidden call may have been recorded. */
 static void end(bool clean)
 {
     for (uint32_t i = 0; i < 4; i++)
@@ -168,7 +169,7 @@ static void end(bool clean)
     cox__pipeline_clear(&bench.pipeline);
 }
 
-/* ---- what faults do ---- */
+/* ---- what each fault does ---- */
 
 Test(fake_backend, a_hang_that_ends_reads_and_writes_at_its_late_end)
 {
@@ -188,7 +189,7 @@ Test(fake_backend, what_an_abandoned_unit_had_under_way_is_written_late_and_told
     for (uint32_t destroyed = 0; destroyed < 2; destroyed++) {
         struct cox__instance *instance = begin_with(FAKE_HANGS, 1000000);
         abandon(instance);
-        memset(&bench.job, 0x5a, sizeof bench.job); /* its owner may free it now */
+        memset(&bench.job, 0x5a, sizeof bench.job); /* from now on its owner may free it */
         if (destroyed)
             destroy(instance);
         for (uint32_t i = 0; i < 2; i++)
@@ -296,7 +297,7 @@ Test(fake_backend, lies_are_told_as_scripted)
     end(true);
 }
 
-/* ---- what is noted ---- */
+/* ---- what the fake records ---- */
 
 Test(fake_backend, notes_memory_destroyed_under_a_job_abandoned_or_not)
 {
@@ -309,7 +310,7 @@ Test(fake_backend, notes_memory_destroyed_under_a_job_abandoned_or_not)
             bench.ops->mem_destroy(bench.backend, bench.mems[0][binding]);
             cr_assert_eq(fake_violations(bench.fake), 1);
             let_pass(BAND_NS);
-            cr_assert_eq(fake_violations(bench.fake), 2, "it worked on memory that was not there");
+            cr_assert_eq(fake_violations(bench.fake), 2, "it worked on memory that does not exist");
             bench.mems[0][binding] = NULL;
             end(false);
         }
@@ -330,7 +331,7 @@ Test(fake_backend, notes_rows_written_while_another_context_is_at_them)
         }
 }
 
-/* Two passes, the second of which reads what the first one writes. */
+/* Two passes; the second one reads what the first one writes. */
 static void make_two_passes(void)
 {
     static const struct cox__binding bindings[] = {{.row_access = COX__ROWS, .pitch_bytes = PITCH},
@@ -346,7 +347,8 @@ static void make_two_passes(void)
         .binding_count = 2, .bindings = bindings, .pass_count = 2, .passes = passes});
 }
 
-/* The rows of the first pass that are there when the second one's first half begins, which needs one more. */
+/* Rows of the first pass that are complete when the first half of the second pass begins. That half needs one row
+ * more. */
 Test(fake_backend, notes_a_pass_that_does_not_find_what_it_reads)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* The way of a frame through the engine: order, completeness, contents, on scripted devices with a virtual clock.
+/* A frame from submission to callback: order, completeness and contents, on scripted devices with a virtual clock.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "engine/engine.h"
@@ -8,7 +8,7 @@
 
 TestSuite(engine, .timeout = 300);
 
-/* A fast device with a high fixed cost, a slow one with a low one. */
+/* A fast device with a high fixed cost, and a slow device with a low one. */
 static const struct fake_params pair = {
     .device_count = 2,
     .devices = {{.name = "slow", .fixed_ns = 60e3, .ns_per_row = 18e3},
@@ -40,7 +40,7 @@ Test(engine, delivers_in_submission_order_when_frames_finish_out_of_order)
     play_was_told(&play, 4, COX_OK);
     play_check(&play, 0, 4);
 
-    /* The frames of device 1 really did end before those of device 0. */
+    /* The frames of device 1 did end before those of device 0. */
     size_t count;
     struct fake_record *record = fake_take_record(play.fake, &count);
     uint32_t ends = 0, order[4] = {0};
@@ -112,7 +112,7 @@ Test(engine, converges_to_the_waterfilling_optimum_of_the_cost_model)
     play_end(&play);
 }
 
-/* The thirds of 90 rows in a session that flushes as it should. */
+/* A session that gives each device a third of 90 rows and flushes correctly. */
 static struct play begin_thirds(const struct fake_params *devices, uint32_t in_flight)
 {
     rig_set_split(3, (const uint32_t[][2]){{0, 30}, {1, 30}, {2, 30}});
@@ -152,7 +152,7 @@ Test(engine, flushes_every_queue_before_it_waits_or_asks)
     play_end(&play);
 }
 
-/* Where the step stands in the record, the first one or the last one of its kind. */
+/* The index of a step in the record: the first of its kind, or the last. */
 static size_t place_of(const struct fake_record *record, size_t count, enum fake_step step, uint32_t device, bool last)
 {
     size_t place = SIZE_MAX;
@@ -174,7 +174,7 @@ Test(engine, submits_and_flushes_first_where_the_enqueue_returns_at_once)
         fake_clear_record(play.fake);
         play_frames(&play, i, i + 1, 1);
         if (i == 0)
-            continue; /* the warm-up's */
+            continue; /* part of the warm-up */
         size_t count;
         struct fake_record *record = fake_take_record(play.fake, &count);
         const size_t inside = place_of(record, count, FAKE_STEP_SUBMIT, 0, true);
@@ -184,13 +184,13 @@ Test(engine, submits_and_flushes_first_where_the_enqueue_returns_at_once)
                          "device %u was not flushed before the blocking submit", d);
         }
         free(record);
-        /* So all three work at once: 200 us each, and not one after the other. */
+        /* All three devices work in parallel: 200 us each, not one after the other. */
         cr_assert_lt(play_frame_ns(last_report(&play)), 210e3);
     }
     play_end(&play);
 }
 
-/* And no more than that one: the others can still be cancelled. */
+/* Only one band is queued ahead, so the others can still be cancelled. */
 Test(engine, keeps_the_next_band_queued_on_a_busy_device)
 {
     const struct fake_params device = {.device_count = 1, .devices = {{.ns_per_row = 10e3}}, .held = true};
@@ -249,7 +249,7 @@ Test(engine, a_blocked_submit_goes_on_when_a_frame_is_done)
 struct resubmit {
     struct play play;
     uint32_t submitted, done, busy;
-    uint32_t wrong; /* asserting is for the test's own thread */
+    uint32_t wrong; /* Criterion's assertions work only in the test's own thread */
     bool greedy;
 };
 
@@ -280,7 +280,7 @@ Test(engine, the_callback_may_submit_and_never_blocks)
         again.play = play_begin(&pair, 32, 8, 16, 4, &(const struct cox__session_spec){.in_flight = 2});
         cr_assert_eq(cox__session_submit(again.play.session, RIG_FRAME(again.play.frames, 0), submit_again, &again),
                      COX_OK);
-        cox_session_wait(again.play.session); /* under way includes what the callback submitted */
+        cox_session_wait(again.play.session); /* also waits for frames that the callback submitted */
         cr_assert_eq(again.done, 100);
         cr_assert_eq(again.wrong, 0);
         cr_assert_eq(again.submitted, 100);
@@ -321,7 +321,7 @@ Test(engine, the_parameters_belong_to_their_frame)
         memcpy(own, play.frames->params, sizeof own);
         for (uint32_t i = 0; i < 17; i++) {
             play_submit(&play, i, i + 1);
-            play.frames->params[i] = (struct rig_params){.add = 99, .columns = 1}; /* submit has copied it */
+            play.frames->params[i] = (struct rig_params){.add = 99, .columns = 1}; /* submit has copied the constants */
         }
         cox_session_wait(play.session);
         memcpy(play.frames->params, own, sizeof own);
@@ -351,7 +351,7 @@ Test(engine, several_sessions_share_one_runtime)
         }
     }
     cr_assert_eq(rig_done_count(plays[0].rig), 180);
-    /* In any order of destruction. */
+    /* Sessions may be destroyed in any order. */
     cox_session_destroy(&plays[1].session);
     play_submit(&plays[0], 0, 1);
     play_submit(&plays[2], 0, 1);
@@ -375,7 +375,7 @@ Test(engine, two_runtimes_live_side_by_side)
     cox_session_destroy(&plays[0].session);
     play_was_told(&plays[0], 40, COX_OK);
     play_end(&plays[0]);
-    play_submit(&plays[1], 40, 41); /* the other one goes on */
+    play_submit(&plays[1], 40, 41); /* the other session still works */
     cox_session_destroy(&plays[1].session);
     play_was_told(&plays[1], 41, COX_OK);
     play_end(&plays[1]);
@@ -414,14 +414,14 @@ Test(engine, a_late_post_is_taken_before_its_session_goes)
 {
     struct play play = play_begin(&pair, 64, 8, 16, 1, &(const struct cox__session_spec){.in_flight = 2});
     cox_runtime *runtime = rig_runtime(play.rig);
-    /* A driver posts a band once more, the session is destroyed, and before the scheduler thread gets to run another
-     * thread sees to the requests. */
+    /* A driver posts a band a second time, and the session is destroyed. Another thread handles the requests before
+     * the scheduler thread runs. */
     struct cox__request detach = {.kind = COX__REQUEST_DETACH, .session = play.session};
     cox__mpsc_push(&runtime->jobs, &play.session->devices.list[0].queue->slots[0].job.node);
     cox__mpsc_push(&runtime->requests, &detach.node);
     cox__engine_help(runtime);
     cr_assert(play.session->detached);
-    cr_assert_null(atomic_load(&runtime->jobs.head)); /* its owner may free the session now */
+    cr_assert_null(atomic_load(&runtime->jobs.head)); /* from now on its owner may free the session */
     play.session->detached = false;
     play_end(&play);
 }

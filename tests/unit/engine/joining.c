@@ -1,4 +1,4 @@
-/* Sessions with `ready`: their devices join while frames are submitted already, and some never do.
+/* Sessions with `ready`: devices join while frames are already running, and some devices never join.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/rig_play.h"
@@ -6,7 +6,7 @@
 
 TestSuite(engine_joining, .timeout = 600);
 
-enum { ROWS = 60, COLUMNS = 16, FRAMES = 8, TRIES = 120000 /* of a millisecond at least */ };
+enum { ROWS = 60, COLUMNS = 16, FRAMES = 8, TRIES = 120000 /* at least one millisecond each */ };
 
 static const uint64_t ms = 1000000;
 
@@ -14,17 +14,17 @@ static const uint64_t ms = 1000000;
 static const struct fake_params duo = {DUO};
 static const struct fake_params real_duo = {DUO, .real_time = true};
 
-/* A session with `ready`, and what `ready` was told. */
+/* A session with `ready`, and the arguments that `ready` got. */
 static struct party {
     struct play play;
-    uint32_t next; /* frame */
+    uint32_t next; /* frame number */
     atomic_uint calls;
     _Atomic cox_status status;
-    atomic_uint done_before; /* frames whose callback came before */
-    uint32_t chain;          /* frames that `ready` submits */
+    atomic_uint done_before; /* frames whose callback ran before `ready` */
+    uint32_t chain;          /* number of frames that `ready` submits */
     cox_status chained;
-    pid_t waits;         /* the thread for which unblock_soon does it, */
-    uint64_t unblock_ns; /* so long after that has come to wait */
+    pid_t waits;         /* the thread that unblock_soon waits for */
+    uint64_t unblock_ns; /* how long after this thread begins to wait */
 } party;
 
 static void on_ready(void *user, cox_status status)
@@ -37,7 +37,7 @@ static void on_ready(void *user, cox_status status)
         party.chained = rig_submit(party.play.frames, party.play.session, party.next++, true);
 }
 
-/* A rig on which a device whose bit is in `blocks` takes its time to be made, until fake_unblock. */
+/* Open a rig on which creating the devices in `blocks` (one bit each) takes until fake_unblock. */
 static void open_rig(const struct fake_params *devices, uint32_t blocks)
 {
     party = (struct party){.play = play_open(devices, ROWS, COLUMNS, 64, FRAMES), .waits = gettid()};
@@ -46,7 +46,7 @@ static void open_rig(const struct fake_params *devices, uint32_t blocks)
             FAKE_FAULT(party.play.fake, .kind = FAKE_INSTANCE_BLOCKS, .device = d, .delay_ns = UINT64_MAX);
 }
 
-/* The same for devices that cannot be made in the end. */
+/* The same, for a device whose creation fails in the end. */
 static void block_in_vain(uint32_t device, cox_status status)
 {
     FAKE_FAULT(party.play.fake, .kind = FAKE_INSTANCE_BLOCKS, .device = device, .delay_ns = UINT64_MAX,
@@ -84,7 +84,7 @@ static void submit(uint32_t frames)
     party.next += frames;
 }
 
-/* Submit frames, one after the other, wait for each, and look at its bits. */
+/* Submit frames one at a time, wait for each, and check its bits. */
 static void play_some(uint32_t frames)
 {
     for (uint32_t i = 0; i < frames; i++) {
@@ -122,7 +122,7 @@ static void nothing_was_lost(void)
     cr_assert_not(rig_logged(party.play.rig, "is back"));
 }
 
-/* Unblock once the test's thread has come to wait. */
+/* Call fake_unblock after the test's thread has begun to wait. */
 static void *unblock_soon(void *user)
 {
     (void)user;
@@ -140,14 +140,14 @@ static pthread_t unblock_later(void)
     return thread;
 }
 
-/* ---- devices that come ---- */
+/* ---- devices that join ---- */
 
 Test(engine_joining, frames_wait_for_the_first_device)
 {
     open_rig(&real_duo, 3);
     join();
     submit(2);
-    cr_assert(fake_await_blocked(party.play.fake, 2), "both are made at once");
+    cr_assert(fake_await_blocked(party.play.fake, 2), "both devices are created in parallel");
     for (uint32_t d = 0; d < 2; d++) {
         cr_assert_eq(device_of(d).state, COX_DEVICE_JOINING);
         cr_assert_eq(device_of(d).max_rows, 0);
@@ -279,7 +279,7 @@ Test(engine_joining, frames_that_wait_can_be_cancelled)
         rest(1 * ms);
     }
     cr_assert_eq(rig_done_status(party.play.rig, 0), COX_E_CANCELLED);
-    cr_assert_eq(atomic_load(&party.calls), 0, "no device was needed for that");
+    cr_assert_eq(atomic_load(&party.calls), 0, "that needs no device");
     fake_unblock(party.play.fake);
     play_some(1);
     close_rig();
@@ -303,7 +303,7 @@ Test(engine_joining, what_a_predecessor_has_measured_is_taken_over)
     close_rig();
 }
 
-/* ---- devices that do not ---- */
+/* ---- devices that do not join ---- */
 
 Test(engine_joining, a_device_that_cannot_join_stays_out_for_good)
 {
@@ -316,7 +316,7 @@ Test(engine_joining, a_device_that_cannot_join_stays_out_for_good)
         cr_assert_eq(device_of(!device).state, COX_DEVICE_ACTIVE);
         cr_assert_eq(device_of(device).state, COX_DEVICE_ABSENT);
         cr_assert(rig_logged(party.play.rig, "does not take part: "));
-        cr_assert_eq(fake_steps(party.play.fake, FAKE_STEP_CREATE, device), 1, "it is not tried again");
+        cr_assert_eq(fake_steps(party.play.fake, FAKE_STEP_CREATE, device), 1, "the device is not tried again");
         nothing_was_lost();
         close_rig();
     }
@@ -377,7 +377,7 @@ Test(engine_joining, while_a_device_joins_frames_wait_though_all_others_are_lost
         cr_assert_lt(tries, TRIES, "device 0 is not lost");
         rest(1 * ms);
     }
-    rest(600 * ms); /* longer than for a session that has no device */
+    rest(600 * ms); /* longer than the timeout of a session without devices */
     cr_assert_eq(rig_done_count(party.play.rig), 1);
     fake_unblock(party.play.fake);
     cr_assert_eq(cox_session_wait(party.play.session), COX_OK);
@@ -387,7 +387,7 @@ Test(engine_joining, while_a_device_joins_frames_wait_though_all_others_are_lost
     close_rig();
 }
 
-/* ---- the end ---- */
+/* ---- end of a session ---- */
 
 static void destroy_while_devices_are_made(uint32_t first)
 {
@@ -396,7 +396,7 @@ static void destroy_while_devices_are_made(uint32_t first)
         block_in_vain(d, first ? COX_E_BUILD : COX_OK);
     join_with((const struct cox__session_spec){.device_timeout_ns = 200 * ms});
     if (first < 2)
-        party.unblock_ns = 2000 * ms; /* longer than for a device that hangs */
+        party.unblock_ns = 2000 * ms; /* longer than the timeout of a device that hangs */
     if (first == 1)
         play_some(1);
     const pthread_t thread = unblock_later();

@@ -1,6 +1,7 @@
-/* Deadlines of frames: which one counts, from when, what is late, and what a policy and the application are told.
- * Frames that are to be dropped where they would be late (COX_LATE_DROP): which, when, in which order, and what
- * becomes of those that read what they were to write.
+/* Deadlines of frames:
+ * - which deadline applies, when it starts, what counts as late, and what the policy and the application learn
+ * - frames with COX_LATE_DROP: which are dropped, when, in which order, and what happens to frames that read
+ *   their output
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "map_test.h"
@@ -11,8 +12,8 @@ TestSuite(engine_late, .timeout = 300);
 enum { ROWS = 100, FRAME_NS = 1000000, FRAMES = 12, NONE = 0 };
 static const uint64_t ms = 1000000;
 
-/* The clock stands still until fake_release: all frames are submitted at one moment. A device holds two bands at a
- * time, and with them the first two frames have begun. */
+/* The clock stands still until fake_release, so all frames are submitted at the same time. A device holds two bands
+ * at a time, so the first two frames have begun. */
 static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_row = 10e3}}, .held = true};
 static const struct fake_params pair = {
     .device_count = 2, .devices = {{.ns_per_row = 10e3}, {.ns_per_row = 10e3}}, .held = true};
@@ -71,7 +72,7 @@ static void finish(void)
         cr_assert_eq(rig_done_frame(rig, i), i, "callbacks come in order");
 }
 
-/* The frame's callback and its report say the same. */
+/* The frame's callback and its report agree. */
 static void check(uint32_t frame, cox_status status)
 {
     cr_assert_eq(rig_done_status(rig, frame), status, "frame %u: %s", frame,
@@ -147,10 +148,10 @@ Test(engine_late, a_deadline_of_a_frame_comes_before_the_session_s)
           &(const struct cox__session_spec){.no_warmup = true,
                                             .in_flight = 4,
                                             .policy_options = &(const struct cox_policy_options){.deadline_ns = 1}});
-    submit(0, COX_LATE_DELIVER);                /* the session's */
-    submit(UINT64_MAX, COX_LATE_DELIVER);       /* none */
-    submit(1000 * FRAME_NS, COX_LATE_DELIVER);  /* longer */
-    submit(2 * FRAME_NS + 1, COX_LATE_DELIVER); /* as long, but there are three frames before it */
+    submit(0, COX_LATE_DELIVER);                /* the session's deadline */
+    submit(UINT64_MAX, COX_LATE_DELIVER);       /* no deadline */
+    submit(1000 * FRAME_NS, COX_LATE_DELIVER);  /* a longer deadline */
+    submit(2 * FRAME_NS + 1, COX_LATE_DELIVER); /* as long as the session's, but three frames run before this one */
     finish();
     cr_assert_eq(reported(0)->deadline_ns, 1);
     cr_assert_eq(reported(1)->deadline_ns, 0);
@@ -187,7 +188,7 @@ Test(engine_late, a_deadline_is_not_missed_by_frames_that_have_failed)
 
 /* ---- frames that are dropped ---- */
 
-/* At the deadline of 2.5 frames the device is at frame 2 and holds frame 3. */
+/* At the deadline of 2.5 frame times the device runs frame 2 and holds frame 3. */
 Test(engine_late, a_frame_that_has_not_begun_at_its_deadline_is_not_begun)
 {
     begin_one();
@@ -213,7 +214,7 @@ Test(engine_late, a_frame_is_delivered_late_unless_it_is_to_be_dropped)
     close_rig();
 }
 
-/* Two have begun before the clock ticks. */
+/* Two frames begin before the clock moves. */
 Test(engine_late, all_may_be_dropped_but_those_that_have_begun)
 {
     begin_one();
@@ -235,16 +236,16 @@ Test(engine_late, the_deadline_is_the_frame_s_or_the_session_s_or_none)
                     .no_warmup = true, .policy_options = &(const struct cox_policy_options){.deadline_ns = FRAME_NS}});
     submit(0, COX_LATE_DROP);
     submit(0, COX_LATE_DROP);
-    submit(UINT64_MAX, COX_LATE_DROP);     /* none */
-    submit(0, COX_LATE_DROP);              /* the session's */
-    submit(UINT64_MAX - 1, COX_LATE_DROP); /* longer than there is time */
+    submit(UINT64_MAX, COX_LATE_DROP);     /* no deadline */
+    submit(0, COX_LATE_DROP);              /* the session's deadline */
+    submit(UINT64_MAX - 1, COX_LATE_DROP); /* longer than the range of the clock */
     finish();
     for (uint32_t i = 0; i < 5; i++)
         check(i, i == 3 ? COX_E_LATE : COX_OK);
     check_counts(1, 1);
     close_rig();
 
-    begin_one(); /* a session without one */
+    begin_one(); /* a session without a deadline */
     submit_many(5, 0, COX_LATE_DROP);
     finish();
     for (uint32_t i = 0; i < 5; i++)
@@ -273,7 +274,7 @@ static struct cox_sched_view views[8], offers[8];
 static struct cox_frame_measurement told[8];
 static uint32_t offer_count;
 
-/* Half of each frame is handed out when the other is done. */
+/* One half of each frame is handed out when the other half is done. */
 static cox_status split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     (void)state;
@@ -337,7 +338,7 @@ Test(engine_late, what_has_not_begun_of_a_frame_under_way_is_not_done_and_the_de
     cr_assert_eq(reported(0)->delivered_ns - begin_ns, FRAME_NS / 2);
 
     fake_hold(fake);
-    submit(3 * FRAME_NS / 4, COX_LATE_DROP); /* now it has begun, and is delivered late */
+    submit(3 * FRAME_NS / 4, COX_LATE_DROP); /* it has begun, so it is delivered late */
     finish();
     check(1, COX_OK);
     check_counts(1, 1);
@@ -392,7 +393,7 @@ Test(engine_late, rows_are_not_done_again_after_the_deadline)
     }
 }
 
-/* The only device dies and does not come back; without deadlines the frames would end a second later. */
+/* The only device dies and does not come back. Without deadlines the frames would end a second later. */
 Test(engine_late, frames_that_wait_for_a_device_end_at_their_deadlines)
 {
     begin(&one, &(const struct cox__session_spec){.no_warmup = true, .device_timeout_ns = 1000 * ms});
@@ -403,7 +404,7 @@ Test(engine_late, frames_that_wait_for_a_device_end_at_their_deadlines)
     fake_hold(fake);
     const uint64_t again_ns = fake_now(fake);
     submit(80 * ms, COX_LATE_DROP); /* is not even split */
-    submit(60 * ms, COX_LATE_DROP); /* goes after it */
+    submit(60 * ms, COX_LATE_DROP); /* is dropped after the previous frame */
     finish();
     for (uint32_t i = 0; i < 3; i++)
         check(i, COX_E_LATE);
@@ -413,7 +414,7 @@ Test(engine_late, frames_that_wait_for_a_device_end_at_their_deadlines)
     close_rig();
 }
 
-/* ---- what else frames wait for ---- */
+/* ---- frames that wait for something else ---- */
 
 Test(engine_late, what_reads_the_rows_of_a_dropped_frame_ends_likewise)
 {
@@ -422,11 +423,11 @@ Test(engine_late, what_reads_the_rows_of_a_dropped_frame_ends_likewise)
     submit(NONE, COX_LATE_DELIVER);
     submit(NONE, COX_LATE_DELIVER);
     submit_of(in[2], out[2], FRAME_NS / 2, COX_LATE_DROP);
-    submit_of(out[2], out[3], NONE, COX_LATE_DELIVER); /* reads what that was to write */
-    submit_of(out[3], out[4], NONE, COX_LATE_DELIVER); /* and this what that was */
+    submit_of(out[2], out[3], NONE, COX_LATE_DELIVER); /* reads the previous frame's output */
+    submit_of(out[3], out[4], NONE, COX_LATE_DELIVER); /* reads the output of the frame before */
     submit(NONE, COX_LATE_DELIVER);
     submit_of(in[6], out[2], NONE, COX_LATE_DELIVER);
-    submit_of(out[2], out[7], NONE, COX_LATE_DELIVER); /* what a later frame has written */
+    submit_of(out[2], out[7], NONE, COX_LATE_DELIVER); /* reads what a later frame has written */
     finish();
     for (uint32_t i = 0; i < 8; i++)
         cr_assert_eq(rig_done_status(rig, i), i > 1 && i < 5 ? COX_E_LATE : COX_OK, "frame %u", i);
@@ -434,7 +435,7 @@ Test(engine_late, what_reads_the_rows_of_a_dropped_frame_ends_likewise)
     close_rig();
 }
 
-/* The frame waits for its turn: the one before it, of another session, has begun to write what it reads. */
+/* The frame waits for its turn: an earlier frame of another session has begun to write what it reads. */
 Test(engine_late, a_frame_that_expires_waits_for_its_turn)
 {
     begin_one();
@@ -477,7 +478,7 @@ Test(engine_late, a_warm_up_that_outlasts_a_frame_goes_on_with_the_next_one)
 
 /* ---- with cancelling, and with cox_session_run ---- */
 
-static cox_session *cancels; /* in the callback of frame 0 */
+static cox_session *cancels; /* cancelled in the callback of frame 0 */
 
 static void on_done(void *user, uint64_t frame, cox_status status)
 {
@@ -486,7 +487,7 @@ static void on_done(void *user, uint64_t frame, cox_status status)
         cr_assert_eq(cox_session_cancel(cancels), COX_OK);
 }
 
-/* Frame 0 ends after one frame's time, frame 1 has begun, and the others wait. */
+/* Frame 0 ends after one frame time. By then frame 1 has begun, and the others wait. */
 Test(engine_late, what_comes_first_counts_the_deadline_or_cox_session_cancel)
 {
     for (uint32_t late = 0; late < 2; late++) {

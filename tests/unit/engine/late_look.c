@@ -1,5 +1,6 @@
-/* A frame that waits for fresh memory while the engine looks late for it: a driver kept it, or the process could not
- * run. The worker below runs each task at once, as with a virtual clock, but for an allocation that is to take a while.
+/* A frame waits for fresh memory while the engine is late to look at it, because a driver kept the thread or the
+ * process was not scheduled. The worker below runs each task at once, as with a virtual clock, except for one
+ * allocation that takes a while.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "host/worker.h"
@@ -12,7 +13,7 @@ enum { TIMEOUT_MS = 30 };
 /* ---- the worker ---- */
 
 struct cox__worker {
-    bool holds; /* the next task that does not wait for others */
+    bool holds; /* hold back the next task that waits for no other */
     void (*run)(void *ctx);
     void *ctx;
 };
@@ -61,7 +62,7 @@ bool cox__worker_destroy(struct cox__worker **worker, uint64_t timeout_ns)
 
 /* ---- the scene ---- */
 
-static bool released; /* what is held runs when a band ends */
+static bool released; /* the task that was held back runs when a band ends */
 
 static void on_observe(void *state, const struct cox_measurement *measurement)
 {
@@ -70,12 +71,12 @@ static void on_observe(void *state, const struct cox_measurement *measurement)
         run_held();
 }
 
-/* Of the three frames after LEARN the second and the third lose rows to a device that hangs, and get fresh memory: the
- * third at once, the second when its allocation returns. As soon as the third has its memory the device that does its
- * rows again keeps the engine for `blocked_ns`. */
+/* Three frames follow LEARN. The second and the third lose rows to a device that hangs, and get fresh memory: the
+ * third at once, the second when its allocation returns. As soon as the third frame has its memory, the device that
+ * repeats its rows blocks the engine for `blocked_ns`. */
 static void play(uint64_t blocked_ns)
 {
-    static struct cox_policy policy; /* as long as the session */
+    static struct cox_policy policy; /* lives as long as the session */
     policy = rig_policy;
     policy.observe = on_observe;
     in_thirds();

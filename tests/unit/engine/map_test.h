@@ -1,4 +1,5 @@
-/* What the tests of rig_map sessions share: the rig, its frames and one session, opened and given back in one place.
+/* Shared by the tests of rig_map sessions: the rig, its frames and one session, and functions to open and close
+ * them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_MAP_TEST_H
 #define COX_TESTS_MAP_TEST_H
@@ -8,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each test is a process of its own, and has one of each at a time. */
+/* Each test runs in its own process and has one of each at a time. */
 static struct rig *rig;
 static struct fake *fake;
 static struct rig_frames *frames;
 static cox_session *session;
 
-/* With frames whose rows are 16 bytes apart. */
+/* Open a rig with frames whose rows are 16 bytes apart. */
 static inline void open_rig(const struct fake_params *devices, uint32_t rows, uint32_t columns, uint32_t count)
 {
     rig = rig_new(devices);
@@ -22,7 +23,7 @@ static inline void open_rig(const struct fake_params *devices, uint32_t rows, ui
     frames = rig_frames_new(rig, rows, columns, 16, count);
 }
 
-/* A session of the frames. Reports are kept, unless the parameters have a `report`. */
+/* Open a session for these frames. It keeps reports, unless the parameters have a `report`. */
 static inline void open_session(const struct cox__session_spec *given)
 {
     struct cox__session_spec params = *given;
@@ -33,7 +34,7 @@ static inline void open_session(const struct cox__session_spec *given)
     cr_assert_eq(rig_map_session(frames, &params, &session), COX_OK, "%s", rig_log(rig));
 }
 
-/* A session from all of its parameters. */
+/* Create a session from exactly these parameters. */
 static inline void create_session(const struct cox__session_spec *params)
 {
     cr_assert_eq(cox__session_create(rig_runtime(rig), params, &session), COX_OK, "%s", rig_log(rig));
@@ -46,17 +47,17 @@ static inline cox_buffer *new_buffer(size_t bytes)
     return buffer;
 }
 
-/* All that is open. */
+/* Close everything that is open. */
 static inline void close_rig(void)
 {
     cox_session_destroy(&session);
     if (frames)
         rig_frames_free(&frames);
-    cr_assert(fake_await_gone(fake), "memory is still there");
+    cr_assert(fake_await_gone(fake), "memory was not released");
     END(rig);
 }
 
-/* Submit so many frames from `first` on. */
+/* Submit `count` frames, starting with `first`. */
 static inline void submit_frames(uint32_t first, uint32_t count)
 {
     for (uint32_t i = first; i < first + count; i++)

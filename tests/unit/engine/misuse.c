@@ -1,5 +1,5 @@
-/* Calls at a wrong place, and on objects that are none: each is refused, with a line in the log where there is a log,
- * and everything works on afterwards.
+/* Calls from the wrong place, and calls on invalid objects. Each is refused, with a line in the log if there is
+ * one, and everything still works afterwards.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "engine/engine.h"
@@ -23,14 +23,14 @@ static const struct fake_params devices = {
     .devices = {{.fixed_ns = 20e3, .ns_per_row = 1e3}, {.mode = COX_MODE_STAGED, .fixed_ns = 50e3, .ns_per_row = 2e3}},
 };
 
-/* ---- a session whose every callback is a place for a misuse ---- */
+/* ---- a session whose callbacks can all make a wrong call ---- */
 
 enum place { DONE, REPORT, MERGE, METER, SPLIT, NEXT, OBSERVE, OBSERVE_FRAME, PLACES };
 
 static const char *const place_names[PLACES] = {"done",  "report", "merge",   "meter",
                                                 "split", "next",   "observe", "observe_frame"};
 
-/* Calls that are refused at some places. BLOCKING: those before it wait for frames. */
+/* Calls that are refused in some places. Those before BLOCKING wait for frames. */
 enum call {
     DESTROY_SESSION,
     RUN,
@@ -54,14 +54,14 @@ struct world {
     cox_session *session;
     enum place place;
     void (*misuse)(struct world *world);
-    enum call call; /* of make_the_call */
-    bool began;     /* the misuse is made once */
+    enum call call; /* for make_the_call */
+    bool began;     /* the wrong call is made only once */
     sem_t may_fire; /* the callback waits for it */
     sem_t fired;
-    char wrong[200]; /* what the misuse should not have done; "" = nothing */
+    char wrong[200]; /* an effect that the wrong call should not have had; "" if none */
 };
 
-/* For two minutes at most. */
+/* Wait for at most two minutes. */
 static bool await(sem_t *semaphore)
 {
     struct timespec until;
@@ -73,7 +73,7 @@ static bool await(sem_t *semaphore)
     return failed == 0;
 }
 
-/* A policy's functions and merge have no pointer of the application's that leads here. */
+/* The policy's functions and merge get no user pointer, so they find the world here. */
 static struct world *world;
 
 static void visit(enum place place)
@@ -208,7 +208,7 @@ static void world_works_and_ends(struct world *w)
     world_end(w);
 }
 
-/* A world whose callback `place` makes a misuse. */
+/* Plan a wrong call from the callback `place`. */
 static void world_plan(struct world *w, int place, void (*misuse)(struct world *world), uint32_t in_flight)
 {
     world_begin(w, &devices, SHAPE_COUNT, in_flight);
@@ -216,7 +216,8 @@ static void world_plan(struct world *w, int place, void (*misuse)(struct world *
     w->misuse = misuse;
 }
 
-/* Frames are under way, or will not come without it: the misuse, which goes wrong in nothing. */
+/* Let the callback make the wrong call, and check that it has no bad effect. Frames are under way, or wait for this
+ * call. */
 static void world_fire(struct world *w)
 {
     sem_post(&w->may_fire);
@@ -225,7 +226,7 @@ static void world_fire(struct world *w)
     cr_assert_eq(cox_session_wait(w->session), COX_OK);
 }
 
-/* The frames come out right. */
+/* The frames have the right contents. */
 static void world_check(struct world *w, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
@@ -234,14 +235,15 @@ static void world_check(struct world *w, uint32_t from, uint32_t to)
     }
 }
 
-/* Record what is not as it should be; the first one counts. Criterion's assertions are for the test's own thread. */
+/* Record a condition that does not hold; only the first is kept. Criterion's assertions work only in the test's own
+ * thread. */
 #define EXPECT(w, condition)                                                                 \
     do {                                                                                     \
         if (!(condition) && !*(w)->wrong)                                                    \
             snprintf((w)->wrong, sizeof(w)->wrong, "line %d: not %s", __LINE__, #condition); \
     } while (0)
 
-/* ---- calls that are refused at some places ---- */
+/* ---- calls that are refused in some places ---- */
 
 static const char *const call_names[CALLS] = {"cox_session_destroy", "cox_session_run",    "cox_session_wait",
                                               "cox_session_warm",    "cox_session_create", "cox_runtime_destroy",
@@ -256,7 +258,7 @@ static bool is_zero(const void *memory, size_t bytes)
     return true;
 }
 
-/* Make the call. Whether it is refused, gives nothing and takes nothing away. */
+/* Make the call. Returns whether it is refused, returns nothing and changes nothing. */
 static bool is_refused(struct world *w, enum call call)
 {
     _Alignas(64) static unsigned char memory[64];
@@ -310,7 +312,7 @@ static void make_the_call(struct world *w)
     EXPECT(w, is_refused(w, w->call));
 }
 
-/* Frames come from cox_session_submit, or from cox_session_run on this thread. */
+/* Frames run through cox_session_submit, or with `run` through cox_session_run on this thread. */
 static void misuse_everywhere(bool run)
 {
     for (int place = run ? REPORT : DONE; place < PLACES; place++)
@@ -341,7 +343,7 @@ Test(engine_misuse, what_would_wait_for_itself_is_refused_in_every_callback_insi
     misuse_everywhere(true);
 }
 
-/* Give a frame's first buffer memory of the test's. */
+/* Replace a frame's first buffer by wrapped memory of the test. */
 static void *wrap_first(struct world *w, uint32_t index, cox_released_fn *released, void *user)
 {
     void *memory = aligned_alloc(4096, 4096);
@@ -367,7 +369,7 @@ Test(engine_misuse, wrapped_memory_of_another_frame_is_not_waited_for_in_a_callb
         void *memory = wrap_first(&w, 1, NULL, NULL);
         cr_assert_eq(world_submit(&w, 0), COX_OK);
         cr_assert_eq(world_submit(&w, 1), COX_OK);
-        world_fire(&w); /* both frames are under way in the callback */
+        world_fire(&w); /* both frames are under way during the callback */
         cr_assert(rig_logged(w.rig, "cox_buffer_destroy, of wrapped memory in use: not from a callback"), "in %s",
                   place_names[place]);
         world_check(&w, 0, 2);
@@ -416,7 +418,7 @@ Test(engine_misuse, wrapped_memory_of_the_frame_itself_may_be_destroyed_in_its_d
     sem_post(&w.may_fire);
     cr_assert_eq(world_submit(&w, 0), COX_OK);
     cr_assert(await(&w.fired), "no callback came");
-    free(memory); /* beside the rest of the callback */
+    free(memory); /* while the callback still runs */
     cr_assert_str_empty(w.wrong);
     cr_assert_eq(cox_session_wait(w.session), COX_OK);
     cr_assert_not(rig_logged(w.rig, "not from a callback"));
@@ -435,7 +437,7 @@ Test(engine_misuse, cancel_is_for_callbacks_too)
     for (int place = DONE; place < PLACES; place++) {
         struct world w;
         world_plan(&w, place, cancel_everything, 3);
-        for (uint32_t i = 0; i < 3; i++) /* of the same buffers: each begins once the one before it is delivered */
+        for (uint32_t i = 0; i < 3; i++) /* same buffers: one frame after another */
             cr_assert_eq(world_submit(&w, i ? FRAMES : 0), COX_OK);
         world_fire(&w);
         cr_assert_eq(rig_done_count(w.rig), 3);
@@ -521,7 +523,7 @@ Test(engine_misuse, a_callback_finds_a_place_for_its_frame_whatever_other_thread
 
 static struct world *parents;
 
-/* 0 = as it should be, else the line. */
+/* 0 if everything is right, otherwise the line that failed. */
 #define CHILD(condition)     \
     do {                     \
         if (!(condition))    \
@@ -540,7 +542,7 @@ static int make_every_call(struct world *w)
     return 0;
 }
 
-/* What only reads goes on in a child. */
+/* Calls that only read work in a child process. */
 static int read_objects(struct world *w)
 {
     struct cox_device_info info;
@@ -570,7 +572,7 @@ static int work_on_its_own(struct world *w)
     return 0;
 }
 
-/* A call that blocks is ended by the alarm. */
+/* The alarm ends a call that blocks. */
 static void in_a_child(const char *what, int (*work)(struct world *w))
 {
     const pid_t child = fork();
@@ -588,7 +590,7 @@ static void in_a_child(const char *what, int (*work)(struct world *w))
     cr_assert_eq(WEXITSTATUS(status), 0, "%s", what);
 }
 
-/* Two devices on the virtual clock, which does not move yet. */
+/* Two devices on a virtual clock that does not move yet. */
 static const struct fake_params held = {
     .device_count = 2, .held = true, .devices = {{.ns_per_row = 1e3}, {.ns_per_row = 1e3}}};
 
@@ -597,7 +599,7 @@ Test(engine_misuse, a_child_process_may_look_at_devices_and_have_a_runtime_of_it
     static const struct {
         const char *what;
         int (*work)(struct world *w);
-        bool locked; /* by a thread of the parent */
+        bool locked; /* locked by a thread of the parent */
     } cases[] = {{"is refused every call", make_every_call, false},
                  {"and takes no lock for that", make_every_call, true},
                  {"looks at devices and buffers", read_objects, true},
@@ -670,7 +672,7 @@ static void refuse_frame(struct world *w, cox_buffer *const *buffers, uint32_t c
 Test(engine_misuse, frames_with_wrong_buffers_are_refused_and_the_next_frame_is_right)
 {
     struct world w;
-    world_begin(&w, &devices, SHAPE_TWO, 1); /* one read, two written */
+    world_begin(&w, &devices, SHAPE_TWO, 1); /* one buffer is read, two are written */
     struct rig *other = rig_new(&devices);
     cox_buffer *strange, *shorter, *const *its = w.frames->buffers[0];
     cr_assert_eq(cox_buffer_create(rig_runtime(other), (size_t)ROWS * COLUMNS, &strange), COX_OK);
@@ -687,7 +689,7 @@ Test(engine_misuse, frames_with_wrong_buffers_are_refused_and_the_next_frame_is_
     world_end(&w);
 }
 
-/* ---- destroyed too early ---- */
+/* ---- objects that are destroyed too early ---- */
 
 Test(engine_misuse, a_runtime_in_use_is_not_destroyed)
 {
@@ -713,9 +715,9 @@ Test(engine_misuse, a_runtime_in_use_is_not_destroyed)
 
 struct release {
     struct rig *rig;
-    cox_buffer *other; /* destroyed by the callback */
+    cox_buffer *other; /* the callback destroys it */
     atomic_uint count;
-    uint32_t done; /* callbacks of frames before it */
+    uint32_t done; /* number of callbacks of earlier frames */
     sem_t happened;
 };
 
@@ -728,7 +730,7 @@ static void on_released(void *user)
     sem_post(&release->happened);
 }
 
-/* Give frame 0's first buffer memory of the test's, with a callback for its release. */
+/* Replace frame 0's first buffer by wrapped memory of the test, with a callback for its release. */
 static void *release_begin(struct release *release, struct world *w)
 {
     *release = (struct release){.rig = w->rig};
@@ -786,7 +788,7 @@ Test(engine_misuse, wrapped_memory_is_released_after_its_destroy_and_not_before)
     world_works(&w);
     cr_assert_eq(atomic_load(&release.count), 0, "the application has not destroyed it");
     cox_session_destroy(&w.session);
-    cr_assert_eq(atomic_load(&release.count), 0, "nor with its session");
+    cr_assert_eq(atomic_load(&release.count), 0, "not released with its session");
     cox_buffer_destroy(&w.frames->buffers[0][0]);
     cr_assert_null(w.frames->buffers[0][0]);
     cr_assert(await(&release.happened), "it is not released");

@@ -1,5 +1,5 @@
-/* Sessions of several passes, on fake devices: what they give, how they are shared out, and what happens when a device
- * fails on the way.
+/* Sessions of several passes on fake devices: their results, their splits, and what happens when a device fails
+ * during a frame.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "passes_test.h"
@@ -89,7 +89,7 @@ static void begin_near(const struct cox__session_spec *params)
     expect_near();
 }
 
-/* ---- what they give ---- */
+/* ---- results ---- */
 
 static void try_splits(const struct cox__pass_spec *passes, uint32_t count)
 {
@@ -151,10 +151,10 @@ Test(passes, read_all_of_what_an_earlier_one_wrote)
 
 static const struct cox__stage pair_stages[] = {RIG_STAGE("rig_pairs", 0, 1), RIG_STAGE("rig_unpair", 1, 2)};
 
-/* A band's own rows of which each stands for two of the frame's: the stage that makes them begins on an even row. */
+/* Each of a band's own rows covers two rows of the frame. The stage that computes them begins on an even row. */
 Test(passes, may_have_own_rows_for_several_of_the_frame)
 {
-    enum { ODD_ROWS = ROWS - 1 }; /* the last own row is of one */
+    enum { ODD_ROWS = ROWS - 1 }; /* the last own row covers a single row */
     const struct cox__binding bindings[] = {{.row_access = COX__HALO, .pitch_bytes = PITCH, .halo_rows = 0},
                                             {.row_access = COX__HALO,
                                              .access = COX__READ_WRITE,
@@ -193,7 +193,7 @@ static const struct cox__stage five_stages[] = {RIG_STAGE("rig_near", 0, 1), RIG
                                                 RIG_STAGE("rig_near", 2, 3), RIG_STAGE("rig_near", 3, 4),
                                                 RIG_STAGE("rig_near", 4, 5)};
 
-/* Four halos of a quarter of all numbers: together more than a number of rows can say. */
+/* Four halos, each a quarter of the range of a number of rows. Their sum overflows that range. */
 Test(passes, may_do_all_rows_beyond_their_bands)
 {
     const struct cox__binding own = {.row_access = COX__HALO,
@@ -241,7 +241,7 @@ static const struct cox__stage eight_stages[] = {RIG_STAGE_OF("rig_near", 64, &r
                                                  RIG_STAGE("rig_near", 6, 7),
                                                  RIG_STAGE("rig_near", 7, LONGEST_PASS_TO)};
 
-/* Twelve bindings, eight passes, and eight stages in the first of them. */
+/* Twelve bindings, eight passes, and eight stages in the first pass. */
 Test(passes, may_be_as_many_and_as_long_as_is_allowed)
 {
     static const uint32_t order[COX_PASSES_MAX] = {LONGEST_PASS_TO, 9, 10, 9, 10, 9, 10, COX_BUFFERS_MAX - 1};
@@ -289,7 +289,7 @@ Test(passes, may_be_as_many_and_as_long_as_is_allowed)
     close_bench();
 }
 
-/* ---- a function between two passes ---- */
+/* ---- a host function between two passes ---- */
 
 static uint32_t calls;
 
@@ -319,7 +319,7 @@ static const struct cox__pass_binding uses_map[] = {{.binding = 0}, {.binding = 
 static const struct cox__pass_spec counted_passes[] = {RIG_PASS(uses_count, count_stage, .done = choose_add),
                                                        RIG_PASS(uses_map, map_stage, .name = "map")};
 
-/* Begin a session of these. */
+/* Begin a session of these passes. */
 static void begin_counted(double verify, bool warmup)
 {
     begin(&(const struct cox__session_spec){.rows = ROWS,
@@ -371,16 +371,16 @@ Test(passes, are_done_by_the_devices_that_they_name)
 
 /* ---- one split for passes that can share it ---- */
 
-/* Asked and told since the session began. */
+/* Calls of the policy since the session began. */
 static struct {
     uint32_t splits, frames;
     bool pool, shadow;
     uint64_t single_device_ns;
-    struct cox_measurement bands[FRAMES][3]; /* by frame and device */
+    struct cox_measurement bands[FRAMES][3]; /* [frame][device] */
     struct cox_frame_measurement whole[FRAMES];
 } heard;
 
-/* A border that moves from frame to frame, between the first device and the last. */
+/* The boundary between the first device and the last moves from frame to frame. */
 static cox_status hearing_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     uint32_t border = view->row_alignment * (uint32_t)(1 + view->frame % 3);
@@ -419,7 +419,7 @@ static const struct cox_policy hearing = {.name = "hearing",
                                           .observe = hearing_observe,
                                           .observe_frame = hearing_observe_frame};
 
-/* It is told nothing. */
+/* This policy has no observe functions. */
 static const struct cox_policy asked_only = {
     .name = "asked only", .state_bytes = rig_policy_bytes, .init = rig_policy_init, .split = hearing_split};
 
@@ -481,7 +481,8 @@ Test(passes, have_splits_of_their_own_where_they_say_so)
     close_bench();
 }
 
-/* The pitch of `in` lets the first pass be cut in two places only: the second one need not be cut there. */
+/* The pitch of `in` allows the first pass only two places for a boundary. The second pass is not restricted by
+ * that. */
 Test(passes, do_not_share_a_coarse_split)
 {
     struct cox__binding odd[] = {near_bindings[0], near_bindings[1], near_bindings[2]};
@@ -496,7 +497,7 @@ Test(passes, do_not_share_a_coarse_split)
     close_bench();
 }
 
-/* Rows of a device that is lost between two passes go to another one. */
+/* A device is lost between two passes, and its rows go to another device. */
 Test(passes, share_a_split_while_a_device_is_lost)
 {
     for (uint32_t skip = 1; skip < 12; skip++) {
@@ -543,7 +544,8 @@ Test(passes, are_done_again_where_a_device_fails)
         }
 }
 
-/* Bands end well although their device was lost meanwhile, by the rows of a later frame. */
+/* The bands of the later frame end well, although their device was lost meanwhile because of an earlier frame's
+ * rows. */
 Test(passes, wait_for_a_device_that_comes_back)
 {
     static const struct fake_params one = {.device_count = 1,
@@ -561,7 +563,7 @@ Test(passes, wait_for_a_device_that_comes_back)
     }
 }
 
-/* Each row of each pass counts once. */
+/* Each row of each pass counts exactly once. */
 static void expect_rows_once(uint32_t passes)
 {
     for (const struct rig_report *report = NULL; (report = rig_next_report(rig, report));) {
@@ -618,7 +620,7 @@ Test(passes, are_in_the_report_one_after_the_other)
     close_bench();
 }
 
-/* ---- what does not hold together ---- */
+/* ---- passes that do not fit together ---- */
 
 static void expect_refused(const struct cox__session_spec *params, const char *why)
 {
@@ -631,7 +633,7 @@ static void expect_refused(const struct cox__session_spec *params, const char *w
 Test(passes, whose_uses_do_not_hold_together_are_refused)
 {
     static const struct {
-        struct cox__pass_binding use; /* the last pass's first */
+        struct cox__pass_binding use; /* the first binding of the last pass */
         const char *logged;
     } cases[] = {
         {{.binding = 1, .row_access = COX__HALO, .halo_rows = ROWS + 1},

@@ -1,5 +1,5 @@
-/* What the tests of sessions with several passes share: frames whose first buffer is read and whose last is
- * written, and a policy that splits them at random.
+/* Shared by the tests of sessions with several passes: frames that read their first buffer and write their last,
+ * and a policy that splits them at random.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_PASSES_TEST_H
 #define COX_TESTS_PASSES_TEST_H
@@ -14,7 +14,7 @@ enum { ROWS = 96, COLUMNS = 96, PITCH = 128, BYTES = ROWS * PITCH, FRAMES = 6 };
         .row_access = COX__ROWS, .pitch_bytes = PITCH, __VA_ARGS__ \
     }
 
-/* ---- what is to come out ---- */
+/* ---- expected results ---- */
 
 static inline void near_rows(const unsigned char *from, unsigned char *to)
 {
@@ -37,7 +37,7 @@ static inline uint32_t random_usable(uint64_t *seed, const struct cox_sched_view
     return usable[rig_random(seed) % count];
 }
 
-/* Another random split for each frame and pass, with a pool now and then. */
+/* A new random split for each frame and pass, sometimes with a pool. */
 static inline cox_status random_split(void *seed, const struct cox_sched_view *view, struct cox_split *out)
 {
     const uint32_t row_units = (view->rows + view->row_alignment - 1) / view->row_alignment;
@@ -71,7 +71,7 @@ static cox_buffer *in[FRAMES], *out[FRAMES];
 static unsigned char expected[FRAMES][BYTES];
 static const struct rig_params kernel_params = {.add = 3, .columns = COLUMNS};
 
-/* A rig without a session, and the frames' buffers. */
+/* A rig with the frames' buffers, and no session. */
 static inline void open_buffers(const struct fake_params *devices)
 {
     uint64_t seed = 5;
@@ -127,7 +127,7 @@ static inline void check_rows(const cox_buffer *buffer, const unsigned char *row
                      rig_log(rig));
 }
 
-/* What `submit_some` submitted, as the frames from number `first` on, comes out right. */
+/* The frames that `submit_some` submitted, from number `first` on, have the right contents. */
 static inline void expect_right(uint32_t first, uint32_t count)
 {
     cr_assert_eq(cox_session_wait(session), COX_OK);

@@ -7,7 +7,7 @@
 
 TestSuite(engine_pool, .timeout = 600);
 
-/* ---- a policy on cue ---- */
+/* ---- the policy "cue", which a test scripts ---- */
 
 enum { OFFERS_MAX = 8192, MEASURED_MAX = 8192 };
 
@@ -21,7 +21,7 @@ struct asked {
     uint32_t answer;
 };
 
-/* A policy has no pointer of its user's; a test process runs one session of it at a time. */
+/* Policies have no user pointer. A test process runs one session of this policy at a time. */
 static struct {
     uint64_t seed;
     split_fn *split;
@@ -71,7 +71,7 @@ static void cue_observe(void *state, const struct cox_measurement *measurement)
 static void cue_observe_frame(void *state, const struct cox_frame_measurement *measurement)
 {
     (void)state;
-    cr_assert_eq(measurement->frame, cue.frame_count, "frames are told in order");
+    cr_assert_eq(measurement->frame, cue.frame_count, "measurements of frames come in order");
     cue.frames[cue.frame_count++] = *measurement;
 }
 
@@ -106,7 +106,7 @@ static void cue_reset(split_fn *split, answer_fn *answer)
     cue.answer = answer;
 }
 
-/* A play with this policy on cue. */
+/* Open a play with the policy "cue". */
 static struct play cue_open(split_fn *split, answer_fn *answer, const struct fake_params *devices, uint32_t rows,
                             const struct cox__session_spec *extra)
 {
@@ -118,7 +118,7 @@ static struct play cue_open(split_fn *split, answer_fn *answer, const struct fak
     return play_begin(devices, rows, 13, 16, 6, &params);
 }
 
-/* The same without a warm-up, and so many frames of it. */
+/* The same without a warm-up, followed by `frames` frames. */
 static struct play cue_play(split_fn *split, answer_fn *answer, const struct fake_params *devices, uint32_t rows,
                             uint32_t in_flight, uint32_t frames)
 {
@@ -155,7 +155,7 @@ static void add_random_bands(const struct cox_sched_view *view, uint32_t from, u
     }
 }
 
-/* A pool anywhere in the frame, sometimes all of it, sometimes none, and random bands around it. */
+/* The pool is anywhere in the frame; sometimes it is all of it, sometimes it is empty. Random bands surround it. */
 static void split_at_random(const struct cox_sched_view *view, struct cox_split *out)
 {
     const uint32_t row_units = (view->rows - 1) / view->row_alignment + 1;
@@ -212,14 +212,14 @@ static uint32_t answer_rows(const struct cox_sched_view *view, const struct cox_
     return offer->rows < rows_of_answer ? offer->rows : rows_of_answer;
 }
 
-/* So many of the rows at a time. */
+/* Answer with this number of rows each time. */
 static answer_fn *rows_each(uint32_t rows)
 {
     rows_of_answer = rows;
     return answer_rows;
 }
 
-/* Every row of each delivered frame is in one band that was done. */
+/* Every row of each delivered frame is in exactly one band that was done. */
 static void cue_end(struct play *play)
 {
     for (const struct rig_report *report = NULL; (report = rig_next_report(play->rig, report));) {
@@ -240,7 +240,7 @@ static void cue_end(struct play *play)
     play_end(play);
 }
 
-/* ---- all rows, once ---- */
+/* ---- each row exactly once ---- */
 
 static void play_random(uint32_t devices, uint32_t in_flight, answer_fn *answer, uint32_t max_rows, bool inside)
 {
@@ -302,7 +302,8 @@ Test(engine_pool, only_a_device_with_nothing_of_the_frame_to_do_is_asked_and_it_
             at_work += asked->progress[d].rows > 0;
         cr_assert(at_work > 0 || asked->offer.elapsed_ns > 0);
     }
-    /* First the third device, which has no band: nothing has passed yet, the other two have theirs before them. */
+    /* The first offer goes to the third device, which has no band. No time has passed, and the other two devices
+     * have their bands. */
     const struct asked *first = &cue.asked[0];
     cr_assert_eq(first->offer.device, 2);
     cr_assert_eq(first->offer.first_row, 60);
@@ -311,7 +312,7 @@ Test(engine_pool, only_a_device_with_nothing_of_the_frame_to_do_is_asked_and_it_
     cr_assert_eq(first->progress[0].rows, 30);
     cr_assert_eq(first->progress[1].first_row, 30);
     cr_assert_eq(first->progress[0].since_ns, 0);
-    /* 10 rows take it 50 + 10 + 10 + 10 us. */
+    /* Ten rows take this device 50 + 10 + 10 + 10 us. */
     const struct asked *second = &cue.asked[1];
     cr_assert_eq(second->offer.device, 2);
     cr_assert_eq(second->offer.elapsed_ns, 80000);
@@ -360,7 +361,7 @@ Test(engine_pool, who_declines_is_not_asked_again_for_the_frame)
     uint32_t declined[3] = {0};
     for (uint32_t i = 0; i < cue.asked_count; i++)
         if (cue.asked[i].answer == 0) {
-            cr_assert_not(cue.asked[i].offer.last, "it must not be asked to take all while device 1 takes some");
+            cr_assert_not(cue.asked[i].offer.last, "it must not have to take all rows while device 1 takes some");
             declined[cue.asked[i].frame] += 1;
         }
     for (uint32_t f = 0; f < 3; f++)
@@ -384,7 +385,8 @@ Test(engine_pool, when_everybody_declines_the_last_one_gets_all_rows_and_the_log
 Test(engine_pool, who_is_at_work_lets_the_others_decline)
 {
     struct play play = cue_play(split_with_tail, rows_each(0), &play_trio, 90, 1, 3);
-    /* Device 2 declines at once, then 0 or 1, whichever is done first; the last one must take all. */
+    /* Device 2 declines at once. Then device 0 or 1 declines, whichever finishes first. The last one must take all
+     * rows. */
     cr_assert_eq(cue.asked_count, 9);
     for (uint32_t f = 0; f < 3; f++)
         for (uint32_t i = 0; i < 3; i++)
@@ -431,7 +433,7 @@ Test(engine_pool, a_refused_split_is_replaced_by_the_last_good_one_with_its_pool
 
 /* ---- several frames in flight ---- */
 
-/* Frame 0 is all pool, frame 1 has a band for each device. */
+/* Frame 0 has only a pool, frame 1 has a band for each device. */
 static void split_pool_then_bands(const struct cox_sched_view *view, struct cox_split *out)
 {
     if (view->frame % 2 == 0) {
@@ -465,7 +467,7 @@ Test(engine_pool, a_later_frame_waits_for_the_pool_of_an_earlier_one_on_every_de
         end[band->device] = band->end_ns > end[band->device] ? band->end_ns : end[band->device];
     }
     for (uint32_t b = 0; b < 2; b++) {
-        /* As soon as it was empty, while the device still was at its chunk. */
+        /* The devices get the next frame's bands as soon as the pool is empty, while they still run their chunks. */
         cr_assert_eq(after->bands[b].submit_ns, last_submit, "device %u got it before or after that", b);
         cr_assert_eq(after->bands[b].end_ns - after->bands[b].wall_ns, end[b], "device %u idled", b);
     }
@@ -483,7 +485,7 @@ Test(engine_pool, who_has_declined_goes_on_with_the_next_frame)
     struct play play = cue_play(split_pool_then_bands, answer_not_device_1, &params, 100, 2, 0);
     fake_hold(play.fake);
     play_submit(&play, 0, 2);
-    cr_assert(fake_await_running(play.fake, 2), "device 1 stands still");
+    cr_assert(fake_await_running(play.fake, 2), "device 1 does not work");
     fake_release(play.fake);
     cox_session_wait(play.session);
     const struct rig_report *pool = rig_report_at(play.rig, 0), *after = rig_report_at(play.rig, 1);
@@ -519,7 +521,7 @@ Test(engine_pool, every_other_device_is_at_work_before_one_computes_inside_the_e
     fake_clear_record(play.fake);
     cue.asked_count = 0;
     play_submit(&play, 3, 6);
-    for (uint32_t i = 0; i < 3; i++) { /* this thread does the engine's work */
+    for (uint32_t i = 0; i < 3; i++) { /* this thread moves the engine */
         cox_session_wait(play.session);
         cr_assert_eq(cox__session_run(play.session, RIG_FRAME(play.frames, i)), COX_OK);
     }
@@ -546,7 +548,7 @@ Test(engine_pool, every_other_device_is_at_work_before_one_computes_inside_the_e
         }
     }
     cr_assert_geq(inside, 12);
-    /* The very last chunk may find nothing left for the others. */
+    /* The last chunk may leave nothing for the other devices. */
     cr_assert_geq(fed + 1, inside, "%u of %u", fed, inside);
     free(record);
     cue_end(&play);
@@ -588,8 +590,8 @@ static uint32_t answer_first_comer_only(const struct cox_sched_view *view, const
 
 Test(engine_pool, rows_that_everybody_has_declined_are_not_stranded_by_the_loss_of_who_was_at_work)
 {
-    /* Device 0 takes ten rows, the others decline; then it fails, its rows go to one of them, and the pool is still
-     * there. */
+    /* Device 0 takes ten rows and the others decline. Then it fails, and its rows go to another device while the
+     * pool is not empty. */
     struct play play = cue_play(split_all_pool, answer_first_comer_only, &play_trio, 100, 1, 0);
     FAKE_FAULT(play.fake, .kind = FAKE_EVENT_FAILS, .device = 0);
     play_frames(&play, 0, 3, 3);
@@ -650,13 +652,13 @@ Test(engine_pool, a_chunk_is_cut_to_what_the_device_can_hold)
     const struct fake_params params = {.device_count = 1, .devices = {{.ns_per_row = 1e3, .max_rows = 17}}};
     struct play play = cue_play(split_all_pool, rows_each(UINT32_MAX), &params, 100, 1, 3);
     cr_assert_eq(rig_report_at(play.rig, 0)->frame.band_count, 6);
-    cr_assert_eq(cue.asked_count, 3, "it is asked once for all of them");
+    cr_assert_eq(cue.asked_count, 3, "the policy is asked once for all pieces");
     cue_end(&play);
 }
 
-/* ---- what the policy is told ---- */
+/* ---- what the policy learns ---- */
 
-static double watts(void *user) /* ten of them */
+static double watts(void *user) /* the joules of a constant 10 W */
 {
     const struct play *play = user;
     return (double)fake_now(play->fake) * 1e-9 * 10;
@@ -668,7 +670,7 @@ Test(engine_pool, a_frame_is_measured_in_order_with_the_energy_of_the_time_that_
         struct play play;
         play = cue_open(split_with_tail, rows_each(10), &play_trio, 240,
                         &(const struct cox__session_spec){.in_flight = in_flight, .meter = watts, .meter_user = &play});
-        fake_hold(play.fake); /* so that the first frames are under way together however busy this machine is */
+        fake_hold(play.fake); /* so that the first frames run together however busy this machine is */
         play_submit(&play, 0, in_flight);
         fake_release(play.fake);
         play_submit(&play, in_flight, 3);
@@ -722,7 +724,7 @@ static void split_with_predictions(const struct cox_sched_view *view, struct cox
     out->rejected_ns = 900;
     for (uint32_t d = 0; d < view->device_count; d++)
         out->device_ns[d] = 100 + d;
-    out->bands[1].rows = view->rows / 3 - 10; /* device 1 has two bands: what is said of it is said of both together */
+    out->bands[1].rows = view->rows / 3 - 10; /* device 1 has two bands, which are measured together */
     out->bands[2] = (struct cox_band){1, 2 * (view->rows / 3) - 10, 10};
     out->band_count = 3;
 }
@@ -747,8 +749,8 @@ Test(engine_pool, reports_hold_what_was_expected_and_what_was_handed_out)
 
 Test(engine_pool, a_device_that_calls_back_late_is_asked_in_time_for_large_and_small_bands_alike)
 {
-    /* Chunks of ten rows cost ten times as much a row as the large band: who took the mean for both would ask for the
-     * large one long after its end. */
+    /* A row in a chunk of ten costs ten times as much as a row in the large band. A policy that used the mean for
+     * both would wait for the large band long after its end. */
     const struct fake_params params = {.device_count = 1,
                                        .devices = {{.type = COX_DEVICE_GPU, .fixed_ns = 100e3, .ns_per_row = 1e3}}};
     struct cox_policy policy = cue_policy;

@@ -1,4 +1,4 @@
-/* What session creation and submission refuse, and that the log says why.
+/* What session creation and submission refuse, and the reason in the log.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/rig_play.h"
@@ -9,7 +9,7 @@ TestSuite(engine_refuse, .timeout = 300);
 
 static const struct fake_params pair = {.device_count = 2, .devices = {{.ns_per_row = 1e3}, {.ns_per_row = 1e3}}};
 
-/* A valid session of each contract, for a test to spoil. */
+/* A valid session for each kind of row access. Each test makes one field invalid. */
 struct recipe {
     struct cox__binding bindings[COX_BUFFERS_MAX + 1];
     struct cox__variant variants[2];
@@ -63,7 +63,7 @@ static void refused(struct rig *rig, struct recipe *recipe, cox_status status, c
 static struct rig *rig;
 static struct recipe recipe;
 
-/* One spoiled field: `spoil` is a statement on `recipe`. */
+/* One invalid field: `spoil` is a statement that changes `recipe`. */
 #define REFUSES_WITH(status, logged, ...)          \
     do {                                           \
         begin(&pair);                              \
@@ -74,7 +74,7 @@ static struct recipe recipe;
     } while (0)
 #define REFUSES(logged, ...) REFUSES_WITH(COX_E_INVALID, logged, __VA_ARGS__)
 
-/* A session of the recipe as it is. */
+/* Create a session from the unchanged recipe. */
 static cox_session *accepted(void)
 {
     cox_session *session = NULL;
@@ -363,7 +363,7 @@ Test(engine_refuse, frames_with_the_wrong_buffers)
     mixed[1] = mixed[0];
     cr_assert_eq(submit(session, mixed, 5), COX_E_INVALID);
     mixed[1] = buffers[1];
-    mixed[2] = mixed[0]; /* both read: allowed */
+    mixed[2] = mixed[0]; /* allowed, because both are only read */
     cr_assert_eq(submit(session, mixed, 5), COX_OK);
     cr_assert_eq(cox__session_run(session,
                                   &(const struct cox__frame_spec){.buffers = buffers,
@@ -384,7 +384,7 @@ Test(engine_refuse, frames_with_the_wrong_buffers)
     end(session);
 }
 
-/* One line in the log, with this in it. */
+/* The log has one line that contains this text. */
 static void has_said(cox_status status, cox_status wanted, const cox_buffer *buffer, const char *logged)
 {
     static uint32_t lines;
@@ -492,23 +492,23 @@ Test(engine_refuse, a_frame_that_cannot_be_split_runs_whole_and_the_log_says_why
     " (cox_runtime_pitch_bytes)\n"
 #define NO_MEND " rows, by row divisors or the rows of work-groups, and no pitch mends that\n"
 
-/* Of devices of which the first needs 64 bytes of alignment. */
+/* The first device needs an alignment of 64 bytes. */
 Test(engine_refuse, a_granule_above_an_eighth_of_the_rows_is_told_with_the_pitches_that_mend_it)
 {
     static const struct {
         uint32_t rows;
-        size_t pitches[3]; /* of the recipe's bindings by rows */
+        size_t pitches[3]; /* of the recipe's bindings with rows */
         uint32_t local_rows, row_alignment;
-        const char *logged; /* NULL: nothing of the row alignment */
+        const char *logged; /* NULL: nothing about the row alignment */
     } cases[] = {
         {64, {64, 64, 64}, 1, 1, NULL},
-        {64, {64, 8, 64}, 1, 8, NULL}, /* an eighth */
+        {64, {64, 8, 64}, 1, 8, NULL}, /* an eighth of the rows */
         {63, {64, 8, 64}, 1, 8, FEW "8 of 63 rows\n" MEND("1 (rows out)", "8", "1")},
         {60, {32, 64, 20}, 1, 16, FEW "16 of 60 rows\n" MEND("0 (rows in)", "32", "1") MEND("2 (around)", "20", "1")},
         {60, {64, 64, 64}, 16, 16, FEW "16 of 60" NO_MEND},
         {60, {32, 64, 20}, 16, 16, FEW "16 of 60" NO_MEND},
         {60, {32, 64, 20}, 3, 48, FEW "48 of 60 rows\n" MEND("0 (rows in)", "32", "3") MEND("2 (around)", "20", "3")},
-        {7, {64, 64, 64}, 1, 1, NULL}, /* as small as it can be */
+        {7, {64, 64, 64}, 1, 1, NULL}, /* the smallest possible */
     };
     struct fake_params devices = pair;
     devices.devices[0].align_bytes = 64;

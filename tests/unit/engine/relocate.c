@@ -1,5 +1,5 @@
-/* A frame at which a device hangs, and after it: what was delivered is final, in memory of the library's and of the
- * application's.
+/* A device hangs during a frame. Delivered contents stay final from then on, both in the library's memory and in
+ * wrapped memory of the application.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "scene_test.h"
@@ -19,7 +19,7 @@ static void hang(uint32_t device, uint64_t ns)
     fault(FAKE_HANGS, device, ns);
 }
 
-/* Change every set of buffers to wrapped memory. */
+/* Replace all buffers by wrapped memory. */
 static void wrap_all(void)
 {
     scene.frames->wrapped = true;
@@ -29,9 +29,10 @@ static void wrap_all(void)
     }
 }
 
-/* ---- memory of the library's ---- */
+/* ---- the library's memory ---- */
 
-/* What each set's buffers had in them when its frame was delivered, against now: the inputs are other ones by then. */
+/* The contents of each set's buffers at the delivery of its frame, compared with their contents now. Inputs are
+ * replaced by then. */
 struct finals {
     bool known[COX_IN_FLIGHT_MAX + 2];
     unsigned char of[COX_IN_FLIGHT_MAX + 2][SCENE_ROWS * SCENE_COLUMNS];
@@ -54,7 +55,7 @@ static void keep_final(struct scene *its, uint32_t frame, cox_status status)
     cr_assert_eq(status, COX_OK);
     memcpy(finals->of[f], cox_buffer_data(scene.frames->buffers[f][1]), sizeof finals->of[f]);
     finals->known[f] = true;
-    finals->known[(scene.submitted) % scene.frames->count] = false; /* it is submitted next */
+    finals->known[(scene.submitted) % scene.frames->count] = false; /* submitted next */
     shape_refill_inputs(scene.frames, f, frame);
     memcpy(scene.frames->before[f], cox_buffer_data(scene.frames->buffers[f][0]), SCENE_ROWS * SCENE_COLUMNS);
 }
@@ -70,7 +71,7 @@ Test(engine_relocate, a_device_that_wakes_changes_no_delivered_frame)
             scene.watch = keep_final;
             scene.user = finals;
             hang(device, 2 * TIMEOUT_MS * ms + 400 * ms);
-            scene_play(&scene, 400); /* it wakes beside them */
+            scene_play(&scene, 400); /* the device wakes up during these frames */
             check_finals(finals);
             cr_assert_eq(finals->changed, 0);
             cr_assert_eq(scene_failed(&scene, 0, LEARN + 400), 0);
@@ -107,8 +108,8 @@ Test(engine_relocate, every_shape_comes_out_right)
         }
 }
 
-/* Of 300 frames after the device hung those end with an error that have the first one's buffers, and no others. Then
- * the set gets other buffers. */
+/* Play 300 frames after the device hung. Exactly those that use the first set's buffers end with an error. Then the
+ * set gets new buffers. */
 static void check_set_is_lost(void)
 {
     const uint32_t count = scene.frames->count;
@@ -131,7 +132,7 @@ Test(engine_relocate, without_memory_the_frame_ends_with_an_error)
     end();
 }
 
-/* ---- memory of the application's ---- */
+/* ---- the application's memory ---- */
 
 Test(engine_relocate, wrapped_outputs_are_tainted)
 {
@@ -147,11 +148,11 @@ Test(engine_relocate, wrapped_outputs_are_tainted)
     }
 }
 
-/* A set's input in wrapped memory, destroyed in the callback of its frame. */
+/* A set's input in wrapped memory, destroyed in its frame's callback. */
 struct input {
     unsigned char *memory;
     atomic_uint released;
-    bool before; /* it was released before the callback had returned */
+    bool before; /* released before the callback returned */
 };
 
 static void note_release(void *user)
@@ -172,8 +173,8 @@ static void destroy_input(struct scene *its, uint32_t frame, cox_status status)
     cr_assert_eq(cox_buffer_create(rig_runtime(scene.rig), SCENE_ROWS * SCENE_COLUMNS, buffer), COX_OK);
 }
 
-/* Input in wrapped memory, output in the library's: the frame is right, and the input may be freed when the device has
- * ended. */
+/* The input is wrapped memory, the output is the library's. The frame is right, and the input may be freed after
+ * the device ends. */
 Test(engine_relocate, wrapped_inputs_are_released_when_the_device_has_ended)
 {
     for (uint32_t forever = 0; forever < 2; forever++) {
@@ -197,11 +198,11 @@ Test(engine_relocate, wrapped_inputs_are_released_when_the_device_has_ended)
         cr_assert_eq(scene_failed(&scene, 0, LEARN + 201), 0);
         end();
         cr_assert_eq(atomic_load(&input.released), !forever, "once");
-        free(input.memory); /* the device of this test is no more */
+        free(input.memory); /* the device of this test no longer exists */
     }
 }
 
-/* ---- beyond the session ---- */
+/* ---- after the session ---- */
 
 Test(engine_relocate, sessions_and_buffers_go_at_once_while_a_device_hangs)
 {

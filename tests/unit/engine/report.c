@@ -1,4 +1,4 @@
-/* What the engine tells of its frames: reports, warm-up runs, what the policy observes.
+/* What the engine reports about its frames: frame reports, warm-up runs, and the policy's observations.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "map_test.h"
@@ -66,7 +66,7 @@ Test(engine_report, every_frame_is_reported_with_consistent_times)
                 last_end = band->end_ns > last_end ? band->end_ns : last_end;
             }
             cr_assert_eq(last_end, frame->total.end_ns);
-            /* A band's wall is the device's own time for it: what it waited behind the band before is not in it. */
+            /* A band's wall time does not include waiting for the previous band. */
             cr_assert_eq(frame->bands[1].wall_ns, 10000u + 20 * 2000);
             cr_assert_eq(frame->bands[1].kernel_ns, 10000u + 20 * 2000);
             cr_assert_eq(frame->bands[1].copy_in_ns, 0);
@@ -143,7 +143,7 @@ Test(engine_report, warm_up_runs_each_device_alone_with_the_whole_frame_and_tell
     close_rig();
 }
 
-/* ---- what a policy gets ---- */
+/* ---- what a policy observes ---- */
 
 static struct cox_measurement observed[512];
 static uint32_t observed_count;
@@ -233,8 +233,8 @@ Test(engine_report, every_built_in_policy_runs_and_follows_a_device_that_becomes
         run_frames(4, 56);
         const struct cox_frame_report *last = reported(rig_report_count(rig) - 1);
         if (!fixed) {
-            /* 3 : 1 is best, 600 us; a chunk of a 32nd costs its share of launches, and the last one ends 93 us after
-             * the others are done at the latest */
+            /* The best split is 3 : 1 and takes 600 us. A chunk of 1/32 costs its share of launches. The last one
+             * ends at most 93 us after the others. */
             uint32_t devices = 0;
             for (uint32_t b = 0; b < last->band_count; b++)
                 devices |= 1u << last->bands[b].device;

@@ -1,6 +1,9 @@
-/* Devices with separate memory keep rows from pass to pass. On fake devices, these tests check how little is copied,
- * and what happens when a device that had rows is lost. Wrong rows would show in the output. Until correct rows are
- * copied to a fake device, its memory holds those of another frame, or garbage.
+/* Devices with separate memory keep rows from pass to pass. These tests use fake devices to check two things:
+ * - how little is copied
+ * - what happens when a device that holds rows is lost
+ *
+ * Wrong rows would show in the output: until correct rows are copied to a fake device, its memory holds rows of
+ * another frame, or garbage.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "passes_test.h"
@@ -58,14 +61,14 @@ static void open_bench(const struct fake_params *devices, const struct cox__sess
     cr_assert_eq(try_session(params), COX_OK, "%s", rig_log(rig));
 }
 
-/* What was submitted since the record was cleared. */
+/* Copies of the frames submitted since the record was cleared. */
 struct copies {
     uint32_t bands;
     uint32_t fetches;
     uint32_t fetched_rows;
     uint32_t back_rows;
     uint32_t in[3];   /* rows copied in, per pass */
-    uint32_t kept[3]; /* bands of a pass that leave something on their device */
+    uint32_t kept[3]; /* bands of a pass that leave rows on their device */
 };
 
 static struct copies count_copies(void)
@@ -101,7 +104,7 @@ static struct copies run_counted(uint32_t frames)
 
 /* ---- what is copied ---- */
 
-/* `in` is of one pass, as a single session has it. */
+/* `in` belongs to one pass, as in a session of a single pass. */
 Test(residency, a_device_alone_is_given_nothing_between_passes_and_gives_nothing_back)
 {
     open_bench(&one_staged, SESSION(NO_WARMUP));
@@ -114,7 +117,7 @@ Test(residency, a_device_alone_is_given_nothing_between_passes_and_gives_nothing
     close_bench();
 }
 
-/* It is given the band's rows, not the frame's. */
+/* The kernel gets the band's rows, not the frame's. */
 Test(residency, a_kernel_that_does_not_ask_where_its_rows_begin_gets_copies)
 {
     const struct cox__arg args[] = {COX__ARG_BUFFER(A), COX__ARG_BUFFER(B)};
@@ -143,7 +146,7 @@ Test(residency, two_devices_are_given_the_rows_that_they_have_not)
     open_bench(&two_staged, SESSION(NO_WARMUP, HALVES));
     const struct copies copies = run_counted(1);
     cr_expect_eq(copies.bands, 6);
-    /* Of `a` one row beyond the boundary for each, of `b` the other's half. */
+    /* Of `a` each device fetches one row beyond the boundary, of `b` the other device's half. */
     cr_expect_eq(copies.fetches, 4);
     cr_expect_eq(copies.fetched_rows, 1 + 1 + ROWS / 2 + ROWS / 2);
     cr_expect_eq(copies.in[1], 2);
@@ -151,8 +154,8 @@ Test(residency, two_devices_are_given_the_rows_that_they_have_not)
     close_bench();
 }
 
-/* From the second frame on each device gives at once what the other needed before: a row of `a` and one more, since
- * splits move, and all of `b`. */
+/* From the second frame on, each device hands over at once what the other one needed before: a row of `a` and all of
+ * `b`. It adds a row of `a` in case the split moves. */
 Test(residency, what_was_handed_over_before_is_handed_over_at_once)
 {
     open_bench(&two_staged, SESSION(NO_WARMUP, HALVES));
@@ -167,7 +170,7 @@ Test(residency, what_was_handed_over_before_is_handed_over_at_once)
 
 Test(residency, what_is_not_handed_over_any_more_stays_on_its_device)
 {
-    rig_add_split(2, (const uint32_t[][2]){{0, ROWS / 2}, {1, ROWS / 2}}); /* the first frame's */
+    rig_add_split(2, (const uint32_t[][2]){{0, ROWS / 2}, {1, ROWS / 2}}); /* for the first frame */
     rig_add_split(1, (const uint32_t[][2]){{0, ROWS}});
     open_bench(&two_staged, SESSION(NO_WARMUP, .split_each_pass = true, .custom_policy = &rig_policy));
     const struct copies before = run_counted(4);
@@ -184,8 +187,8 @@ Test(residency, a_device_without_memory_for_it_has_everything_copied)
     devices.devices[1].keeps_nothing = true;
     open_bench(&devices, SESSION(NO_WARMUP, HALVES));
     const struct copies copies = run_counted(1);
-    /* It reads its half of `a`, which it wrote itself, from the host; one row comes from the other one, and all of the
-     * other's `b`. */
+    /* The device reads its half of `a` from the host, although it wrote it itself. It fetches one row from the
+     * other device, and the other's half of `b`. */
     cr_expect_eq(copies.fetches, 2);
     cr_expect_eq(copies.fetched_rows, 1 + ROWS / 2);
     cr_expect_eq(copies.in[1], 1);
@@ -201,7 +204,7 @@ Test(residency, nothing_is_kept_where_rows_are_verified)
     close_bench();
 }
 
-/* What the warm-up measures of a pass is what a frame on that device alone takes: 96 rows, of which none is copied. */
+/* The warm-up measures a pass as a frame on that device alone runs it: 96 rows, none of them copied. */
 Test(residency, warm_up_runs_count_what_the_passes_before_have_left)
 {
     open_bench(&two_staged, SESSION(.policy = "last-frame"));
@@ -263,7 +266,7 @@ Test(residency, any_split_of_any_pass_gives_the_same)
 static const struct cox__stage to_a_again[] = {RIG_STAGE("rig_near", B, A)};
 static const struct cox__stage turned_a[] = {RIG_STAGE("rig_turn", A, OUT)};
 
-/* `a` is written twice: what was there before is of no use any more, wherever it is. */
+/* `a` is written twice. After the second write no copy of the first contents may be used, wherever it is. */
 Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
 {
     static const struct cox__pass_binding use_again[] = {{.binding = B, .row_access = COX__HALO, .halo_rows = 1},
@@ -290,7 +293,7 @@ Test(residency, what_a_later_pass_overwrites_is_not_taken_for_the_new)
     }
 }
 
-/* Rows of one device and the other in turn: so many pieces that what is missing cannot be said in a job. */
+/* The devices alternate from row to row. A job cannot list that many missing pieces. */
 Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
 {
     enum { SCRATCH = 6 };
@@ -368,7 +371,7 @@ Test(residency, rows_that_a_lost_device_had_are_done_again)
         }
 }
 
-/* The second device fails in the first frame. Only a later pass needs rows of an earlier one. */
+/* The second device fails in the first frame. Only a later pass needs the rows of an earlier one. */
 Test(residency, a_frame_starts_again_when_rows_of_an_earlier_pass_are_lost)
 {
     for (uint32_t pass = 0; pass < 3; pass++) {
@@ -390,7 +393,7 @@ static cox_status count_passes(void *state, const struct cox_sched_view *view, c
     return COX_OK;
 }
 
-/* The last pass has two bands on the second device, the others are the first one's. */
+/* In the last pass the second device has two bands. The first device has all others. */
 static cox_status last_on_second_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     const bool last = *(uint64_t *)state == 2 && view->devices[1].usable;
@@ -403,7 +406,7 @@ static cox_status last_on_second_split(void *state, const struct cox_sched_view 
 static const struct cox_policy last_on_second = {
     .name = "last-on-second", .state_bytes = rig_policy_bytes, .init = count_passes, .split = last_on_second_split};
 
-/* The second band reads what was to be copied in for the first one. */
+/* The second band reads rows whose copy to the device was part of the first band. */
 Test(residency, a_band_does_not_count_where_the_copies_of_the_one_before_it_failed)
 {
     open_bench(&two_staged, SESSION(NO_WARMUP, .split_each_pass = true, .custom_policy = &last_on_second));
@@ -416,7 +419,7 @@ Test(residency, a_band_does_not_count_where_the_copies_of_the_one_before_it_fail
     close_bench();
 }
 
-/* A device that is on probation does rows of a frame that is over: they must be in the host's memory. */
+/* A device on probation repeats rows of a delivered frame, so they must be in host memory. */
 Test(residency, a_device_comes_back)
 {
     open_bench(&two_staged, SESSION(NO_WARMUP, HALVES, .device_timeout_ns = 1000000));
@@ -430,7 +433,7 @@ Test(residency, a_device_comes_back)
     close_bench();
 }
 
-/* Rows that the host has not are fetched for it. */
+/* Rows that are not in host memory are fetched for the shadow run. */
 Test(residency, a_shadow_run_has_what_it_reads)
 {
     uint32_t shadows = 0;

@@ -1,5 +1,5 @@
-/* What the tests of devices in trouble share: the scene that a test plays, with splits that are known, and the faults,
- * frames and steps of it.
+/* Shared by the tests of failing devices: the scene that a test plays, with known splits, and its faults, frames
+ * and steps.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_SCENE_TEST_H
 #define COX_TESTS_SCENE_TEST_H
@@ -7,11 +7,11 @@
 #include "specs.h"
 #include "support/scene_trio.h"
 
-/* Each test is a process of its own, and plays one scene at a time. */
+/* Each test runs in its own process and plays one scene at a time. */
 static struct scene scene;
 
 /* Play LEARN frames, so that the devices are known, then clear the record. Of three devices each does a third of a
- * frame, of two the first one two thirds. `buffers`: as for scene_begin. */
+ * frame. Of two devices the first does two thirds. `buffers` is the argument of scene_begin. */
 static inline void begin_on(const struct fake_params *devices, enum shape shape, uint32_t buffers,
                             const struct cox__session_spec *extra)
 {
@@ -41,7 +41,7 @@ static inline void fault(enum fake_fault_kind kind, uint32_t device, uint64_t de
     FAULT(.kind = kind, .device = device, .delay_ns = delay_ns, .status = COX_E_DEVICE_LOST);
 }
 
-/* So many frames more; they and all before them come out right. */
+/* Play `frames` more frames. They and all earlier frames have the right contents. */
 static inline void play_good(uint32_t frames)
 {
     const uint32_t before = scene.done;
@@ -55,7 +55,7 @@ static inline struct cox_session_device device_now(uint32_t device)
     return scene_device(&scene, device);
 }
 
-/* Lost so many times, and no other device at all. UINT32_MAX: no device. */
+/* The device was lost `times` times, and no other device was lost. UINT32_MAX: no device. */
 static inline void check_lost(uint32_t device, uint32_t times, const char *what)
 {
     const struct cox_session_info info = rig_info(scene.session);
@@ -69,13 +69,13 @@ static inline uint32_t steps_of(enum fake_step step, uint32_t device)
     return steps(&scene, step, device, NULL);
 }
 
-/* The steps of a record, from {0} on. */
+/* Walks through the steps of a record. Start with {0}. */
 struct walk {
     struct fake_record *record;
     size_t at, count;
 };
 
-/* The next one; NULL after the last, and the copy is freed. */
+/* Returns the next step. After the last one it returns NULL and frees the copy. */
 static inline const struct fake_record *next_step(struct walk *walk)
 {
     if (!walk->record)

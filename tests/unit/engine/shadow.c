@@ -1,4 +1,4 @@
-/* Shadows: bands done once more on copies, beside the frame, to measure a device. On scripted devices with a virtual
+/* Shadow runs: bands repeated on copies outside of a frame, to measure a device. On scripted devices with a virtual
  * clock.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
@@ -7,20 +7,20 @@
 
 TestSuite(engine_shadow, .timeout = 600);
 
-/* ---- a policy that wishes for a shadow in every frame ---- */
+/* ---- a policy that requests a shadow run in every frame ---- */
 
 enum { MEASURED_MAX = 4096, ROWS = 120 };
 
 static struct {
-    struct cox_band shadow; /* rows 0 = no wish */
-    uint32_t pool_rows;     /* at the frame's end */
-    uint32_t views_without; /* views in which no shadow was possible */
+    struct cox_band shadow; /* 0 rows: no request */
+    uint32_t pool_rows;     /* at the end of the frame */
+    uint32_t views_without; /* views in which no shadow run was possible */
     uint32_t offers_to[COX_DEVICES_MAX];
     uint32_t measured_count;
     struct cox_measurement measured[MEASURED_MAX];
 } cue;
 
-/* Devices 0 and 1 share what is not in the pool. */
+/* Devices 0 and 1 share the rows that are not in the pool. */
 static cox_status cue_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void play(uint32_t to)
     rig_play(rig, frames, session, 0, to);
 }
 
-/* In real time, since the virtual clock may be held. */
+/* In real time, because the virtual clock may stand still. */
 static void await_done(uint32_t count)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -117,7 +117,7 @@ static void await_done(uint32_t count)
     }
 }
 
-/* Submit so many frames while nothing ends, until so many bands are under way. */
+/* Submit `count` frames while the clock stands still, until `running` bands are under way. */
 static void submit_held(uint32_t count, uint32_t running)
 {
     fake_hold(fake);
@@ -126,7 +126,7 @@ static void submit_held(uint32_t count, uint32_t running)
     fake_release(fake);
 }
 
-/* A frame of buffers that a test destroys itself. */
+/* A frame with buffers that the test destroys itself. */
 static cox_buffer *own[2];
 
 static void submit_own(cox_done_fn *done)
@@ -147,7 +147,7 @@ static void destroy_own(void)
     cox_buffer_destroy(&own[1]);
 }
 
-/* ---- what it gives ---- */
+/* ---- results of a shadow run ---- */
 
 Test(engine_shadow, is_measured_told_as_one_and_reported_apart)
 {
@@ -216,14 +216,14 @@ Test(engine_shadow, never_delays_a_frame)
 Test(engine_shadow, leaves_the_frame_s_buffers_alone_once_the_frame_is_delivered)
 {
     begin_slow_third(0, ROWS, 1);
-    /* Twice: what a shadow that fails leaves in its outputs is garbage. */
+    /* Twice: a shadow run that fails leaves garbage in its outputs. */
     for (uint32_t fails = 0; fails < 2; fails++) {
         if (fails)
             FAULT(.kind = FAKE_EVENT_FAILS, .device = 2);
         fake_hold(fake);
         submit_own(rig_done);
         cr_assert(fake_await_running(fake, 3));
-        /* The shadow ends 24 ms later than the two bands; memory under a band at work must not be destroyed. */
+        /* The shadow run ends 24 ms after the two bands. The memory of a running band must not be destroyed. */
         fake_release(fake);
         await_done(1 + fails);
         memset(cox_buffer_data(own[1]), 0x33, ROWS * 16);
@@ -240,7 +240,7 @@ Test(engine_shadow, leaves_the_frame_s_buffers_alone_once_the_frame_is_delivered
     close_rig();
 }
 
-/* A delivered frame's buffers are gone while its shadow is at work: the clock stands still meanwhile. */
+/* The buffers of a delivered frame are destroyed during its shadow run. Meanwhile the clock stands still. */
 static void hold_when_done(void *user, uint64_t frame, cox_status status)
 {
     fake_hold(fake);
@@ -252,11 +252,11 @@ Test(engine_shadow, does_not_need_the_frame_s_buffers_any_more)
     begin_slow_third(0, ROWS, 1);
     submit_own(hold_when_done);
     await_done(1);
-    cr_assert_eq(measured_shadows(0), 0, "it is still at work");
-    destroy_own(); /* a violation, if it worked on them */
+    cr_assert_eq(measured_shadows(0), 0, "the shadow run is still under way");
+    destroy_own(); /* a violation if the shadow run used them */
     fake_release(fake);
     cox_session_wait(session);
-    cr_assert_eq(measured_shadows(0), 1, "waiting for the session is waiting for the shadow");
+    cr_assert_eq(measured_shadows(0), 1, "cox_session_wait waits for the shadow run");
     close_rig();
 }
 
@@ -287,12 +287,12 @@ Test(engine_shadow, one_at_a_time)
         } else if (record[i].device == 2 && record[i].step == FAKE_STEP_END) {
             under_way--;
         }
-    cr_assert_eq(shadows, 1, "the wishes of frames 1 and 2 are forgotten");
+    cr_assert_eq(shadows, 1, "the requests of frames 1 and 2 are dropped");
     free(record);
     close_rig();
 }
 
-/* ---- its device fails ---- */
+/* ---- the device of a shadow run fails ---- */
 
 Test(engine_shadow, the_loss_of_its_device_costs_the_device_and_no_frame)
 {
@@ -329,7 +329,7 @@ Test(engine_shadow, the_device_may_be_needed_while_its_shadow_is_under_way)
     close_rig();
 }
 
-/* ---- when it cannot be had ---- */
+/* ---- when no shadow run is possible ---- */
 
 Test(engine_shadow, without_memory_for_it_the_policy_hears_that_there_are_none)
 {
@@ -403,7 +403,7 @@ Test(engine_shadow, is_cut_to_what_the_device_can_hold)
     close_rig();
 }
 
-/* ---- what it works on ---- */
+/* ---- memory of a shadow run ---- */
 
 enum { SPY_MAX = 65536 };
 
@@ -414,7 +414,7 @@ static struct {
     unsigned char out[SPY_MAX];
 } spied;
 
-/* What the third device wrote. */
+/* The contents that the third device wrote. */
 static void spy(const struct fake_args *args, uint32_t out)
 {
     const struct cox__binding *binding = &args->pass->bindings[out];
@@ -493,7 +493,7 @@ Test(engine_shadow, its_partial_results_are_not_counted)
         {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = 16},
         {.name = "histogram", .row_access = COX__REDUCE, .access = COX__WRITE, .bytes = 1024, .merge = rig_merge_sum}};
     struct fake_params params = slow_third;
-    params.devices[2].ns_per_row = 10; /* done before the frame */
+    params.devices[2].ns_per_row = 10; /* it ends before the frame does */
     wish((struct cox_band){2, 0, ROWS});
     open_rig(&params, ROWS, 16, 1);
     cox_buffer *histogram = new_buffer(1024);

@@ -1,5 +1,5 @@
-/* Sizes that a damaged or hostile file may ask for: each constructor refuses them, or makes a session whose offsets all
- * fit. Under UndefinedBehaviorSanitizer no step of the way may wrap.
+/* Sizes that a damaged or hostile file may ask for. Each constructor refuses them, or makes a session whose offsets
+ * all fit. No step may overflow under UndefinedBehaviorSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "engine/pipeline.h"
@@ -14,7 +14,7 @@ enum { TRIES = 1000000, SIDE_MAX = 65536 };
 
 static uint64_t state;
 
-/* One of the numbers at which something may turn over, or beside it. */
+/* A number at which something may overflow, or a neighbour of it. */
 static uint64_t extreme(void)
 {
     static const uint64_t at[] = {0,
@@ -33,7 +33,7 @@ static uint64_t extreme(void)
     return random_below(&state, 3) ? number : number + random_below(&state, 9) - 4;
 }
 
-/* A pitch that is often good enough to come through. */
+/* A pitch that is often valid. */
 static size_t pitch_of(uint64_t row_bytes)
 {
     return random_below(&state, 2) ? extreme() : (row_bytes + 63) / 64 * 64;
@@ -65,7 +65,7 @@ static void expect_bindings(const struct cox__pass *pass, const size_t *bytes)
     }
 }
 
-/* What was made of a shape holds together and is one that a session takes. */
+/* What was made from a shape is consistent, and a session accepts it. */
 static void expect_sound(const struct cox__session_spec *session, size_t options_bytes)
 {
     static const struct cox__log silent = {.level = COX_LOG_ERROR};

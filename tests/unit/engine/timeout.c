@@ -1,5 +1,5 @@
-/* Bands that take longer than expected: their frame waits for them, until the device's timeout; then another one does
- * the rows.
+/* Bands that take longer than expected. Their frame waits for them until the device's timeout. Then another device
+ * does the rows.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "engine/engine.h"
@@ -12,7 +12,7 @@ static void hang(uint32_t device, uint64_t delay_ns)
     fault(FAKE_HANGS, device, delay_ns);
 }
 
-/* Bands of a frame that ended so on a device. */
+/* Bands of a frame that ended with this status on a device. */
 static uint32_t bands(uint32_t frame, uint32_t device, cox_status status)
 {
     const struct rig_report *report = scene_report(&scene, frame);
@@ -22,7 +22,7 @@ static uint32_t bands(uint32_t frame, uint32_t device, cox_status status)
     return count;
 }
 
-/* Every row of a frame has counted once in each pass. */
+/* Every row of a frame counts exactly once in each pass. */
 static void check_rows(uint32_t frame)
 {
     const struct rig_report *report = scene_report(&scene, frame);
@@ -35,7 +35,7 @@ static void check_rows(uint32_t frame)
         cr_assert_eq(counted[r], report->frame.pass_count, "frame %u, row %u counts %u times", frame, r, counted[r]);
 }
 
-/* An earlier session's times are not those of a first launch, which may have to compile. */
+/* Times from an earlier session do not include a first launch, which may have to compile. */
 Test(engine_timeout, the_first_band_of_a_device_that_is_known_from_before_may_meet_a_compiler)
 {
     for (uint32_t device = 0; device < 3; device++) {
@@ -53,7 +53,7 @@ Test(engine_timeout, the_first_band_of_a_device_that_is_known_from_before_may_me
         cr_assert_eq(device_now(device).lost, 0);
         hang(device, 5000 * ms);
         scene_play(&scene, LEARN);
-        cr_assert_eq(device_now(device).lost, 1, "it is known now");
+        cr_assert_eq(device_now(device).lost, 1, "the device's time is known now");
         end();
     }
 }
@@ -97,7 +97,7 @@ Test(engine_timeout, one_device_alone_is_waited_for)
     play_good(8);
     cr_assert_gt(scene_took(&scene, LEARN), 500 * ms);
     cr_assert_eq(device_now(0).state, COX_DEVICE_ACTIVE);
-    cr_assert_eq(fake_alive(scene.fake), 1 + 2 * scene.frames->count, "copies were made for nobody");
+    cr_assert_eq(fake_alive(scene.fake), 1 + 2 * scene.frames->count, "copies were made without need");
     end();
 }
 
@@ -160,11 +160,11 @@ Test(engine_timeout, a_device_that_never_ends_a_band_is_given_up_and_its_rows_ar
         for (enum shape shape = SHAPE_MAP; shape < SHAPE_INPLACE; shape++)
             play_for_ever(shape, device, 2, 40);
         for (uint32_t in_flight = 2; in_flight <= 4; in_flight++)
-            play_for_ever(SHAPE_MAP, device, in_flight, 400); /* it is abandoned, asked no more, and comes back */
+            play_for_ever(SHAPE_MAP, device, in_flight, 400); /* given up, not polled, and back later */
     }
 }
 
-/* How long a frame takes in which a device hangs for ever, after frames of that many milliseconds. */
+/* How long a frame takes if a device hangs in it. `row_ns` sets the length of the earlier frames. */
 static uint64_t stall_ns(double row_ns)
 {
     struct fake_params devices = trio;
@@ -202,7 +202,7 @@ Test(engine_timeout, a_session_and_its_buffers_may_go_while_a_device_hangs)
     }
 }
 
-/* ---- with policies that decide ---- */
+/* ---- with policies that move rows ---- */
 
 Test(engine_timeout, whatever_the_policy_a_hang_costs_no_frame_and_no_bit, .timeout = 600)
 {

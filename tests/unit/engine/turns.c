@@ -16,10 +16,10 @@ static const struct fake_params real_pair = {
 
 struct result {
     cox_status status;
-    uint32_t place; /* of its callback among all */
+    uint32_t place; /* position of its callback among all callbacks */
 };
 
-/* Two sessions of rig_map over a few buffers, and what must be in them. */
+/* Two sessions of rig_map over a few buffers, and the expected contents of these. */
 static cox_session *sessions[SESSIONS];
 static cox_buffer *buffers[BUFFERS];
 static unsigned char expected[BUFFERS][BYTES];
@@ -59,7 +59,7 @@ static void compute(uint32_t from, uint32_t to, uint32_t add)
         expected[to][b] = (unsigned char)(expected[from][b] * 3u + b / COLUMNS * 7u + add);
 }
 
-/* Callbacks so far. */
+/* Number of callbacks so far. */
 static uint32_t callbacks;
 
 /* `user`: the frame's result. */
@@ -94,7 +94,7 @@ static void check(void)
         cr_assert_eq(memcmp(cox_buffer_data(buffers[i]), expected[i], BYTES), 0, "buffer %u", i);
 }
 
-/* Any frame may read what any other writes, or write what another reads or writes. */
+/* Any frame may read what another one writes, or write what another one reads or writes. */
 static void play_random(const struct fake_params *devices)
 {
     for (uint32_t in_flight = 1; in_flight <= 6; in_flight++) {
@@ -128,7 +128,7 @@ Test(engine_turns, the_same_on_devices_in_real_time)
 
 /* ---- a frame that fails ---- */
 
-/* In both sessions device 1 fails for good, the only one, so the frames under way end with an error. */
+/* Both sessions have only one device, and it fails for good. So the frames under way end with an error. */
 static const struct fake_params alone = {.device_count = 1, .devices = {{.ns_per_row = 1e4}}};
 
 Test(engine_turns, what_reads_the_rows_of_a_frame_that_failed_fails_too)
@@ -138,13 +138,13 @@ Test(engine_turns, what_reads_the_rows_of_a_frame_that_failed_fails_too)
     submit(1, 0, 1, 1);
     wait_for_all();
     fake_hold(fake);
-    submit(0, 0, 5, 1); /* under way, so that the next one is not over before the others are submitted */
+    submit(0, 0, 5, 1); /* under way, so that the next frame does not end before the others are submitted */
     cr_assert(fake_await_running(fake, 1));
     submit(0, 0, 1, 1); /* is cancelled */
     cr_assert_eq(cox_session_cancel(sessions[0]), COX_OK);
-    submit(1, 1, 2, 2); /* reads what that was to write */
-    submit(1, 2, 3, 3); /* and this what that was */
-    submit(1, 0, 4, 4); /* this does not */
+    submit(1, 1, 2, 2); /* reads what the cancelled frame was to write */
+    submit(1, 2, 3, 3); /* reads what the previous frame was to write */
+    submit(1, 0, 4, 4); /* reads neither */
     fake_release(fake);
     wait_for_all();
     cr_assert_eq(results[0][2].status, COX_E_CANCELLED);
@@ -152,7 +152,7 @@ Test(engine_turns, what_reads_the_rows_of_a_frame_that_failed_fails_too)
     cr_assert_eq(results[1][2].status, COX_E_CANCELLED);
     cr_assert_eq(results[1][3].status, COX_OK);
     cr_assert_lt(results[0][2].place, results[1][1].place);
-    /* From now on the buffers hold what the application says that they do. */
+    /* From now on the expected contents are those of the buffers. */
     memcpy(cox_buffer_data(buffers[1]), expected[0], BYTES);
     memcpy(expected[1], expected[0], BYTES);
     submit(1, 1, 2, 5);
@@ -166,7 +166,7 @@ Test(engine_turns, what_reads_the_rows_of_a_frame_that_failed_fails_too)
     end();
 }
 
-/* A cancelled frame that ended before its turn would let the ones behind it go before those that are before it. */
+/* If a cancelled frame ended before its turn, the frames behind it could overtake those in front of it. */
 Test(engine_turns, a_cancelled_frame_waits_for_its_turn)
 {
     for (uint32_t writes = 0; writes < 2; writes++) {

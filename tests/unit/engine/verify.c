@@ -1,4 +1,5 @@
-/* Bands done twice on different devices and compared: who gives wrong bits is found, and the frame comes out right.
+/* Bands that two devices do and the session compares. The device with wrong bits is found, and the frame has the
+ * right contents.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "scene_test.h"
@@ -21,7 +22,7 @@ static void begin_checked(const struct fake_params *devices, enum shape shape, u
     begin_on(devices, shape, 0, &(const struct cox__session_spec){.in_flight = in_flight, .verify = verify});
 }
 
-/* From the `skip`-th band on, so many bands of the device come out wrong. */
+/* After `skip` bands, the next `count` bands of the device come out wrong. */
 static void corrupt(uint32_t device, uint32_t skip, uint32_t count)
 {
     FAULT(.kind = FAKE_CORRUPTS, .device = device, .skip = skip, .count = count);
@@ -40,7 +41,7 @@ static uint32_t mismatches(uint32_t first, uint32_t end, uint32_t device)
 
 /* ---- the faulty device is found ---- */
 
-/* Play so many frames in which the fault strikes: they come out right, and the device that has it is found. */
+/* Play `frames` frames in which the fault strikes. Their contents are right, and the faulty device is found. */
 static void play_faulty(const struct fake_params *devices, enum shape shape, uint32_t in_flight, uint32_t frames,
                         const struct fake_fault *strikes)
 {
@@ -54,8 +55,11 @@ static void play_faulty(const struct fake_params *devices, enum shape shape, uin
 
 #define STRIKES(...) (&(const struct fake_fault){__VA_ARGS__})
 
-/* Sums and rows in place are not compared, nor are bytes that no kernel writes: of the rows of SHAPE_CHROMA's smaller
- * plane only half is written; the rest is the application's, a device's own, or nobody's. */
+/* The session does not compare:
+ * - sums
+ * - rows in place
+ * - bytes that no kernel writes (SHAPE_CHROMA's kernel writes only half of the rows of its smaller plane; the
+ *   rest holds whatever was there) */
 Test(engine_verify, good_devices_are_never_convicted)
 {
     for (enum shape shape = SHAPE_MAP; shape < SHAPES_PLAIN; shape++)
@@ -65,8 +69,8 @@ Test(engine_verify, good_devices_are_never_convicted)
         }
 }
 
-/* Of three devices: in the frame's own band, and in others' that the device does again. Of two: the one that
- * contradicts itself lies. */
+/* With three devices the wrong bit is in the frame's own band, or in another device's band that this one repeats.
+ * With two devices the one whose two results differ is convicted. */
 Test(engine_verify, a_single_wrong_bit_is_found_and_the_frame_delivered_right)
 {
     for (uint32_t s = 0; s < WHOLE; s++)
@@ -83,7 +87,7 @@ Test(engine_verify, a_device_that_contradicts_itself_lies_though_it_never_says_w
 {
     for (uint32_t device = 0; device < 2; device++) {
         begin_checked(&pair, SHAPE_MAP, 1, 1);
-        /* The other's band it does wrong, and again, but not the same way. Its own is right. */
+        /* The device repeats the other's band wrong, twice and in different ways. Its own band is right. */
         for (uint32_t rows = 1; rows <= 2; rows++)
             FAULT(.kind = FAKE_CORRUPTS, .device = device, .skip = 1, .factor = rows);
         play_good(12);
@@ -128,7 +132,7 @@ Test(engine_verify, two_devices_that_stand_by_what_they_say_leave_no_verdict)
     }
     cr_assert_eq(scene.status[LEARN], COX_E_MISMATCH);
     cr_assert_gt(wrong, 0);
-    end(); /* and whatever was said to be good was */
+    end(); /* also checks that rows which passed the check were right */
 }
 
 Test(engine_verify, the_report_says_which_rows_were_wrong)
@@ -179,9 +183,9 @@ Test(engine_verify, a_faulty_device_comes_back_once_its_rows_are_right)
     end();
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
-/* Rows done on copies. */
+/* Number of rows done on copies. */
 static uint32_t copied_rows(void)
 {
     uint32_t rows = 0;
@@ -214,14 +218,14 @@ Test(engine_verify, every_device_is_looked_at_by_another)
     for (const struct fake_record *step; (step = next_step(&walk));)
         if (step->step == FAKE_STEP_SUBMIT && !scene_own(&scene, step)) {
             seen[step->first_row / THIRD]++; /* the split is known */
-            cr_assert_neq(step->first_row / THIRD, step->device, "it looks at its own rows");
+            cr_assert_neq(step->first_row / THIRD, step->device, "a device checks its own rows");
         }
     for (uint32_t d = 0; d < 3; d++)
-        cr_assert_gt(seen[d], 0, "nobody looks at device %u", d);
+        cr_assert_gt(seen[d], 0, "no device checks device %u", d);
     end();
 }
 
-/* ---- where there is nothing to compare ---- */
+/* ---- rows that cannot be compared ---- */
 
 static uint32_t lines_with(const char *log, const char *text)
 {
@@ -261,7 +265,7 @@ Test(engine_verify, without_memory_for_copies_frames_go_on_unverified)
     end();
 }
 
-/* ---- beside other trouble ---- */
+/* ---- together with other faults ---- */
 
 Test(engine_verify, hangs_failures_and_lies_together_leave_every_frame_right, .timeout = 1200)
 {
@@ -275,7 +279,7 @@ Test(engine_verify, hangs_failures_and_lies_together_leave_every_frame_right, .t
                   .skip = (uint32_t)(rig_random(&seed) % 30), .status = COX_E_DEVICE_LOST,
                   .delay_ns = rig_random(&seed) % (300 * ms));
         scene_play(&scene, 60);
-        /* Two that lie about the same rows leave no verdict. */
+        /* If two devices return wrong bits for the same rows, there is no verdict. */
         for (uint32_t i = 0; i < LEARN + 60; i++)
             cr_assert(scene.status[i] == COX_OK || scene.status[i] == COX_E_MISMATCH);
         cr_assert_eq(device_now(0).lost, 0, "round %u: the good device was convicted", (unsigned)round);

@@ -31,7 +31,7 @@ Test(engine_warm, the_devices_are_known_before_the_first_frame)
     for (uint32_t d = 0; d < 3; d++)
         cr_assert_gt(device_now(d).single_device_ns, 0);
     const uint32_t runs = runs_of(0);
-    cr_assert_eq(cox_session_warm(scene.session, NULL), COX_OK, "it is warm");
+    cr_assert_eq(cox_session_warm(scene.session, NULL), COX_OK, "the session is warm");
     cr_assert_eq(runs_of(0), runs);
     const uint32_t before = rig_report_count(scene.rig);
     scene_play(&scene, 30);
@@ -50,7 +50,7 @@ Test(engine_warm, one_device_alone_is_not_timed)
         if (asked)
             cr_assert_eq(warm_up(), COX_OK);
         scene_play(&scene, 4);
-        cr_assert_eq(runs_of(0), 4 + asked, "the run that compiles");
+        cr_assert_eq(runs_of(0), 4 + asked, "one more run, which compiles");
         cr_assert_eq(device_now(0).single_device_ns, 0);
         end();
     }
@@ -65,7 +65,7 @@ Test(engine_warm, a_session_without_warm_up_can_be_warmed)
     end();
     begin_new(&trio, true, 0);
     scene_play(&scene, 4);
-    cr_assert_eq(warm_up(), COX_OK, "it has had frames");
+    cr_assert_eq(warm_up(), COX_OK, "the session has had frames");
     cr_assert_eq(device_now(1).single_device_ns, 0);
     end();
 }
@@ -77,7 +77,7 @@ Test(engine_warm, without_memory_it_says_so_and_the_session_works)
         FAULT(.kind = FAKE_MEM_FAILS, .skip = skip, .status = COX_E_NOMEM);
         cr_assert_eq(warm_up(), COX_E_NOMEM);
         play_good(4);
-        cr_assert_gt(device_now(1).single_device_ns, 0, "by the first frame's own");
+        cr_assert_gt(device_now(1).single_device_ns, 0, "measured by the first frame's warm-up");
         end();
     }
 }
@@ -104,7 +104,7 @@ static void *destroy(void *ctx)
     return NULL;
 }
 
-/* Runs on the scheduler thread while another one waits in cox_session_warm. */
+/* Runs on the scheduler thread while another thread waits in cox_session_warm. */
 static void destroy_elsewhere(void *user, const struct cox_frame_report *report)
 {
     pthread_t thread;

@@ -1,5 +1,5 @@
-/* Driver calls that keep the thread that made them: the engine goes on without it. A call that is stuck lasts until
- * fake_unblock.
+/* Driver calls that block the thread that made them. The engine goes on without this thread. A stuck call lasts
+ * until fake_unblock.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "scene_test.h"
@@ -15,7 +15,7 @@ static void stuck(enum fake_fault_kind kind, uint32_t device, uint32_t skip)
     FAULT(.kind = kind, .device = device, .skip = skip, .delay_ns = UINT64_MAX);
 }
 
-/* What a call that returns late was at is over then, and its device comes back like any lost one. */
+/* When a late call returns, its work no longer counts. The device comes back like any lost device. */
 Test(engine_watchdog, a_call_that_never_returns_costs_a_device_and_no_frame_and_a_late_one_leaves_nothing_behind)
 {
     static const enum shape shapes[] = {SHAPE_CHROMA, SHAPE_MAP, SHAPE_HALO};
@@ -54,8 +54,8 @@ Test(engine_watchdog, one_that_is_merely_slow_is_waited_for)
     }
 }
 
-/* Each of them takes a scheduler thread with it. Calls of every kind are still stuck when everything is destroyed,
- * which then takes a second. */
+/* Each stuck call takes a scheduler thread with it. Calls of every kind are still stuck when everything is
+ * destroyed, so destroying takes a second. */
 Test(engine_watchdog, all_but_one_device_may_do_so)
 {
     for (uint32_t k = 0; k < KINDS; k++) {
@@ -70,7 +70,7 @@ Test(engine_watchdog, all_but_one_device_may_do_so)
     }
 }
 
-/* Checks and runs on probation go through the same driver calls as every band. */
+/* Checks and probation runs use the same driver calls as every band. */
 Test(engine_watchdog, a_call_about_a_check_may_do_so_too)
 {
     for (uint32_t k = 0; k < KINDS; k++)
@@ -91,20 +91,21 @@ Test(engine_watchdog, the_warm_up_goes_on_with_the_next_device)
     scene_begin(&scene, &trio, SHAPE_MAP, 0,
                 &(const struct cox__session_spec){
                     .in_flight = 2, .custom_policy = &rig_policy, .device_timeout_ns = 100 * ms});
-    stuck(FAKE_SUBMIT_STUCK, 1, 3); /* the first run has told how long it takes */
+    stuck(FAKE_SUBMIT_STUCK, 1, 3); /* the first run shows how long the call takes */
     play_good(20);
     cr_assert_eq(device_now(1).lost, 1);
     fake_unblock(scene.fake);
     end();
 }
 
-/* With the last device gone frames wait, then fail; submit says so; and there is an end. */
+/* When the last device is gone, frames wait and then fail. Submission returns an error, and everything can be
+ * destroyed. */
 Test(engine_watchdog, the_only_device_may_do_so)
 {
     static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_row = 1e5}}};
     for (uint32_t k = 0; k < KINDS; k++) {
         begin_on(&one, SHAPE_MAP, 0, &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 100 * ms});
-        FAULT(.kind = FAKE_INSTANCE_FAILS, .status = COX_E_DEVICE_LOST, .count = UINT32_MAX); /* nor made anew */
+        FAULT(.kind = FAKE_INSTANCE_FAILS, .status = COX_E_DEVICE_LOST, .count = UINT32_MAX); /* no retry works */
         stuck(kinds[k], 0, 0);
         scene_play(&scene, 5);
         cr_assert_eq(scene_failed(&scene, 0, LEARN), 0);
@@ -132,9 +133,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* The thread that is kept is the application's: its call returns when the driver's does, and with what became of its
- * frame. Everybody else goes on meanwhile. Bands take less than a millisecond: a busy machine does not make them late
- * by a whole second of time that the process could run. */
+/* The blocked thread is the application's. Its call returns when the driver call does, with the status of its
+ * frame. All other threads go on meanwhile. Bands take less than a millisecond, so even a busy machine does not
+ * delay them by a second of scheduled time. */
 Test(engine_watchdog, a_thread_in_run_is_kept_alone)
 {
     static const struct fake_params real_trio = {
@@ -151,11 +152,11 @@ Test(engine_watchdog, a_thread_in_run_is_kept_alone)
         pthread_t threads[2];
         stuck(kinds[k], 1, 0);
         cr_assert_eq(pthread_create(&threads[0], NULL, run, &kept), 0);
-        cr_assert(fake_await_blocked(scene.fake, 1), "no call of the driver was made");
+        cr_assert(fake_await_blocked(scene.fake, 1), "no driver call was made");
         cr_assert_eq(pthread_create(&threads[1], NULL, run, &free_one), 0);
         pthread_join(threads[1], NULL);
         cr_assert_eq(free_one.status, COX_OK, "%s", rig_log(scene.rig));
-        cr_assert_eq(fake_blocked(scene.fake), 1, "the others waited for it");
+        cr_assert_eq(fake_blocked(scene.fake), 1, "the other threads waited for it");
         fake_unblock(scene.fake);
         pthread_join(threads[0], NULL);
         cr_assert_eq(kept.status, COX_OK, "%s", rig_log(scene.rig));

@@ -1,4 +1,5 @@
-/* A session warns once of each binding that is only read, but which a kernel could write, whatever its devices.
+/* A session warns once about each binding that is only read but that a kernel could write, on any number of
+ * devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/fake_rig.h"

@@ -1,5 +1,5 @@
-/* Pages of host memory on systems whose pages are larger than those that frames are measured in: 16 and 64 KiB on
- * arm64. The system is this file's: while a page size is set, addresses and ends that are no page's are refused.
+/* Pages of host memory on systems with pages of 16 or 64 KiB, as on arm64. This file replaces the system's calls.
+ * While a page size is set, it refuses addresses and ends that are not on a page boundary.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "host/pages.h"
@@ -14,7 +14,7 @@
 
 enum { MAP_MAX_BYTES = 16 << 20 };
 
-static size_t page_bytes; /* 0: the system's own */
+static size_t page_bytes; /* 0: the system's */
 static intptr_t mapped_bytes;
 
 static size_t whole(size_t bytes)
@@ -35,7 +35,7 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t of
 {
     if (!page_bytes)
         return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
-    /* In the test's own memory, beginning with a page that begins no huge one. */
+    /* Maps from the test's own memory, starting at a page that does not begin a huge page. */
     static char memory[2 * MAP_MAX_BYTES];
     cr_assert_leq(bytes, MAP_MAX_BYTES);
     mapped_bytes += (intptr_t)whole(bytes);

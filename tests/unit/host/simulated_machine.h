@@ -1,5 +1,7 @@
-/* A simulated machine: hwloc reads its topology from a file, the affinity calls of the test program (which replace
- * the C library's) keep a table, and /sys and /proc are what the test has put there.
+/* A simulated machine:
+ * - hwloc reads its topology from a file
+ * - the test program's affinity calls, which replace those of the C library, keep a table
+ * - /sys and /proc hold what the test has written there
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_SIMULATED_MACHINE_H
 #define COX_TESTS_SIMULATED_MACHINE_H
@@ -85,7 +87,7 @@ int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t *set)
     return 0;
 }
 
-/* Files of the simulated machine: /sys/bus/pci/devices is a folder of the test, /proc can be missing. */
+/* Files of the simulated machine: /sys/bus/pci/devices is a folder of the test, and /proc can be missing. */
 static char folder[64];
 
 static const char *simulated_path(const char *path, char *buffer, size_t bytes)
@@ -134,7 +136,7 @@ __attribute__((format(printf, 2, 3))) static void write_file(const char *name, c
     fclose(file);
 }
 
-/* A PCI device beside the machine, near these CPUs. */
+/* Add a PCI device near these CPUs. */
 static void plug_in(const char *class, const char *vendor, const char *local_cpulist)
 {
     char path[128];
@@ -145,8 +147,8 @@ static void plug_in(const char *class, const char *vendor, const char *local_cpu
     write_file("0000:01:00.0/local_cpulist", "%s\n", local_cpulist);
 }
 
-/* A machine of `packages` with `cores` cores each and `pus` hardware threads per core. Cores from `efficient_from` on
- * are of a lesser kind (0 = all are alike). */
+/* A machine of `packages` packages with `cores` cores each and `pus` hardware threads per core. Cores from
+ * `efficient_from` on are efficiency cores (0: all cores are alike). */
 struct machine {
     uint32_t packages, cores, pus, efficient_from;
 };
@@ -157,7 +159,7 @@ static uint64_t cpus_to(uint32_t count)
     return count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
 }
 
-/* An object of hwloc's, with what else is in its tag; `end` closes the tag. */
+/* Write a hwloc object with `more` attributes in its tag; `end` closes the tag. */
 static void describe_object(const char *type, uint32_t index, uint64_t cpus, const char *more, const char *end)
 {
     static uint32_t id = 1;
@@ -176,7 +178,7 @@ static void describe_kind(uint64_t cpus, int efficiency, const char *type)
                (unsigned)(cpus >> 32), (unsigned)cpus, efficiency, type);
 }
 
-static bool another_machine; /* than this one is what hwloc describes */
+static bool another_machine; /* hwloc describes another machine than this one */
 
 static void describe(struct machine machine)
 {
@@ -214,7 +216,7 @@ static void describe(struct machine machine)
     setenv("HWLOC_THISSYSTEM", another_machine ? "0" : "1", 1);
 }
 
-/* Run on a machine of that shape, with a mask of `mask` (0 = all CPUs). */
+/* Run on a machine of this shape, with the mask `mask` (0: all CPUs). */
 static void simulate(struct machine machine, uint64_t mask)
 {
     describe(machine);

@@ -1,4 +1,4 @@
-/* How long a process could not run: threads that share one processor.
+/* How long a process was not scheduled: threads that share one processor.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_setaffinity */
@@ -17,7 +17,7 @@
 TestSuite(host_starvation, .timeout = 300);
 
 enum { BUSY = 3 };
-#define MOST_NS 60000000000u /* that a test waits */
+#define MOST_NS 60000000000u /* for which a test waits */
 
 static atomic_bool stop;
 
@@ -29,7 +29,7 @@ static void *be_busy(void *arg)
     return NULL;
 }
 
-/* Threads that want the same processor, all of them. */
+/* Start threads that all compete for the same processor. */
 static void start_busy(pthread_t *threads)
 {
     cpu_set_t may, one;
@@ -66,9 +66,9 @@ Test(host_starvation, is_what_the_thread_has_waited_that_waited_most)
     need_schedstat();
     cr_assert_not_null(starvation);
     start_busy(threads);
-    cr_assert_eq(cox__starvation_look(starvation), 0, "there is nothing to compare with");
+    cr_assert_eq(cox__starvation_look(starvation), 0, "the first look has nothing to compare with");
     const uint64_t begin = cox__clock_ns();
-    /* Of three threads on one processor each waits for two thirds of the time, and others may want it too. */
+    /* Each of three threads on one processor waits for two thirds of the time. Other processes may compete too. */
     do {
         const uint64_t since = cox__clock_ns();
         usleep(300000);
@@ -76,7 +76,7 @@ Test(host_starvation, is_what_the_thread_has_waited_that_waited_most)
         passed = cox__clock_ns() - since;
     } while (waited <= passed / 3 && cox__clock_ns() - begin < MOST_NS);
     end_busy(threads);
-    cr_assert_gt(waited, passed / 3, "of %" PRIu64 " ns, in no look of a minute's", passed);
+    cr_assert_gt(waited, passed / 3, "of %" PRIu64 " ns, in every look during a minute", passed);
     cox__starvation_destroy(starvation);
 }
 
@@ -107,8 +107,8 @@ Test(host_starvation, is_counted_while_it_is_asked_for)
         usleep(20000);
         starved = cox__watchdog_starved_ns(watchdog);
     }
-    cr_assert_geq(starved, 100000000u, "no 0.1 s in a minute");
-    cr_assert_leq(starved, cox__clock_ns() - begin, "no more than has passed");
+    cr_assert_geq(starved, 100000000u, "less than 0.1 s in a minute");
+    cr_assert_leq(starved, cox__clock_ns() - begin, "more than the time that has passed");
     end_busy(threads);
     cr_assert(cox__watchdog_stop(watchdog));
     cox__watchdog_destroy(&watchdog);

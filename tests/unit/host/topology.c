@@ -1,7 +1,6 @@
-/* The reserved core: which one is chosen, whose masks change, and what is reported.
- *
- * Two kinds of tests. On the real machine masks are read back from /proc/self/task/ * /status. A simulated one has many
- * cores, refuses calls or lacks /proc, on any machine.
+/* The reserved core: which core is chosen, whose masks change, and what is reported.
+ * There are two kinds of tests. Those on the real machine read masks back from /proc/self/task/ * /status. Those on
+ * a simulated machine have many cores, refused calls or no /proc on any machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "host/cores.h"
@@ -27,7 +26,7 @@ static void keep_line(void *user, enum cox_log_level level, const char *line)
 
 static const struct cox__log log_all = {keep_line, NULL, COX_LOG_DEBUG};
 
-/* The test's own, which goes with its end. */
+/* The test's own topology, destroyed at its end. */
 static struct cox__topology *topology;
 
 static struct cox__topology *create(enum cox_reserve reserve, uint32_t cpu)
@@ -38,7 +37,7 @@ static struct cox__topology *create(enum cox_reserve reserve, uint32_t cpu)
     return made;
 }
 
-/* On a machine of one package. */
+/* Create it on a machine of one package. */
 static void create_on(uint32_t cores, uint32_t pus, uint64_t mask, enum cox_reserve reserve)
 {
     simulate((struct machine){.packages = 1, .cores = cores, .pus = pus}, mask);
@@ -54,7 +53,7 @@ static struct cox_host_info host(const struct cox__topology *of)
     return info;
 }
 
-/* The thread's mask afterwards. */
+/* The thread's mask after it has entered. */
 static void enter(uint64_t mask)
 {
     cox__topology_enter(topology);
@@ -82,7 +81,7 @@ static void *in_other_thread(void *(*fn)(void *), void *arg)
     return result;
 }
 
-/* Threads that stand still until the end of the test, like workers without work. */
+/* Threads that wait until the end of the test, like idle worker threads of a driver. */
 enum { WORKERS_MAX = 8 };
 static struct worker {
     pthread_t thread;
@@ -150,13 +149,13 @@ static void end(void)
     scratch_remove(folder);
 }
 
-/* The next case of a table: as if nothing had been. */
+/* Start the next case of a table in the initial state. */
 static void begin_again(void)
 {
     end();
     memset(&simulated, 0, sizeof simulated);
     pthread_setname_np(pthread_self(),
-                       "test"); /* it may have been bound as a scheduler, and workers inherit its name */
+                       "test"); /* the thread may have been bound as a scheduler thread, and workers inherit its name */
     worker_count = 0;
     gate_open = false;
     logged[0] = '\0';
@@ -170,7 +169,7 @@ TestSuite(bracket, .init = begin, .fini = end, .timeout = 300);
 TestSuite(decide, .init = begin, .fini = end, .timeout = 300);
 TestSuite(real, .init = begin, .fini = end, .timeout = 300);
 
-/* The kernel's own word on a thread: "0-1,4". */
+/* The kernel's list of a thread's allowed CPUs, for example "0-1,4". */
 static void allowed_list(pid_t thread, char *out, size_t bytes)
 {
     char path[64], line[512];
@@ -210,7 +209,7 @@ static void create_on_two_cores_at_least(void)
     cr_skip("skipped, because this process has one core only");
 }
 
-/* ---- the choice ---- */
+/* ---- which core ---- */
 
 Test(cores, the_last_one_near_most_gpus_of_the_least_kind)
 {
@@ -300,7 +299,7 @@ Test(machine, a_mask_with_one_kind_left_has_no_kinds)
     cr_assert_eq(info.reserved_cpu, 3);
 }
 
-/* The CPU chosen on two packages of three cores, CPUs 0-2 and 3-5. */
+/* The CPU that is chosen on two packages of three cores, with the CPUs 0-2 and 3-5. */
 Test(machine, the_core_is_near_the_gpu)
 {
     static const struct {
@@ -347,9 +346,9 @@ Test(machine, a_cpu_outside_the_mask_or_an_unknown_way_to_reserve_is_refused)
     cr_assert_null(topology);
 }
 
-/* ---- reservation given or not ---- */
+/* ---- whether a core is reserved ---- */
 
-/* No core is reserved, nobody's mask changes, no error. */
+/* No core is reserved, no mask changes, and no error is returned. */
 Test(reserve, nothing_where_it_cannot_be_or_is_not_worth_it)
 {
     static const struct {
@@ -359,9 +358,9 @@ Test(reserve, nothing_where_it_cannot_be_or_is_not_worth_it)
         enum cox_reserve reserve;
         bool other_machine, mask_unknown;
         const char *reason;
-        enum cox_log_level level; /* the loudest that is logged; 0 = whatever */
+        enum cox_log_level level; /* the most severe that is logged; 0: any */
     } cases[] = {
-        /* Who forces it must learn that it cannot be. */
+        /* An application that forces the reservation must learn that it is impossible. */
         {"one core", 1, 2, 0, COX_RESERVE_ON, false, false, "only one core", COX_LOG_WARN},
         {"a mask of one CPU", 8, 1, 0x10, COX_RESERVE_ON, false, false, "only one core", 0},
         {"the only CPU can be named", 8, 1, 0x01, COX_RESERVE_CORE, false, false, "only one core", 0},
@@ -404,7 +403,7 @@ Test(bracket, brackets_of_one_thread_nest)
     enter(0x7);
     leave(0x7);
     leave(0xf);
-    cox__topology_leave(topology); /* one too many does nothing */
+    cox__topology_leave(topology); /* one call too many does nothing */
     cr_assert_eq(own_mask(), 0xf);
 }
 
@@ -430,7 +429,7 @@ Test(bracket, a_caller_with_a_wider_mask_leaves_the_whole_core)
 {
     create_on(4, 2, 0x7f, COX_RESERVE_ON);
     cr_assert_eq(host(topology).reserved_cpu, 6);
-    *simulated_mask(0) = 0xff; /* CPU 7, of the same core, was none of the process's before */
+    *simulated_mask(0) = 0xff; /* CPU 7, of the same core, was not in the process's mask before */
     enter(0x3f);
     leave(0xff);
 }
@@ -459,7 +458,7 @@ Test(bracket, a_refusing_system_is_a_log_line)
 
 /* ---- the decision ---- */
 
-/* Workers born in the first bracket, then the decision. */
+/* Start workers in the first bracket, then decide. */
 static void decide_with_workers(size_t count, bool async, bool cpu_device)
 {
     cox__topology_enter(topology);
@@ -475,15 +474,15 @@ Test(decide, a_core_is_kept_from_workers_for_an_asynchronous_device_beside_a_cpu
         uint32_t cores, pus;
         uint64_t mask;
         enum cox_reserve reserve;
-        size_t before, inside; /* workers: there already, born in the bracket */
-        int odd;               /* this one has another mask, if that is not 0 */
+        size_t before, inside; /* workers before the bracket, workers started in it */
+        int odd;               /* one worker has this mask, unless it is 0 */
         uint64_t odd_mask;
         bool async, cpu_device, no_proc;
-        bool reserved, kept_off; /* and the rest of what is expected */
+        bool reserved, kept_off; /* expected results, with the fields below */
         const char *logged;
-        enum cox_log_level level; /* the loudest; 0 = whatever */
+        enum cox_log_level level; /* the most severe; 0: any */
         uint32_t worker_cpus;
-        uint64_t worker_masks, scheduler_mask; /* 0 = whatever */
+        uint64_t worker_masks, scheduler_mask; /* 0: any */
     } cases[] = {
         {"both devices", 4, 1, 0, COX_RESERVE_AUTO, 0, 4, 0, 0, true, true, false, true, true, "CPU 3 (the last core)",
          0, 3, 0x7, 0x8},
@@ -495,12 +494,13 @@ Test(decide, a_core_is_kept_from_workers_for_an_asynchronous_device_beside_a_cpu
          0},
         {"forced it needs neither", 2, 1, 0, COX_RESERVE_ON, 0, 4, 0, 0, false, false, false, true, true, "", 0, 1, 0,
          0},
-        /* The scheduler is not bound to a core that workers keep busy. */
+        /* The scheduler thread is not bound to a core that workers keep busy. */
         {"workers that were there before", 4, 1, 0, COX_RESERVE_ON, 4, 0, 0, 0, true, true, false, true, false,
          "started before, by another library", COX_LOG_WARN, 3, 0xf, 0xf},
         {"a few threads of a driver beside them", 4, 1, 0, COX_RESERVE_ON, 4, 2, 0, 0, true, true, false, true, false,
          "", 0, 3, 0, 0},
-        /* Mesa's disk cache takes every CPU by itself; an application's thread may be born elsewhere meanwhile. */
+        /* Mesa's disk cache resets its own mask to all CPUs. Meanwhile a thread of the application may start
+         * elsewhere. */
         {"a thread with all CPUs is no worker", 4, 1, 0, COX_RESERVE_ON, 0, 5, 2, 0xf, true, true, false, true, true,
          "", 0, 3, 0, 0},
         {"a worker that binds itself to the core", 4, 1, 0, COX_RESERVE_ON, 0, 4, 3, 0x8, true, true, false, true,
@@ -531,7 +531,7 @@ Test(decide, a_core_is_kept_from_workers_for_an_asynchronous_device_beside_a_cpu
         cr_assert_eq(cox__topology_worker_cpus(topology), cases[i].worker_cpus, "%s", what);
         if (cases[i].worker_masks)
             expect_worker_masks(cases[i].worker_masks);
-        if (!info.reserved) { /* brackets go on after the reservation was given up */
+        if (!info.reserved) { /* brackets still work after the reservation was given up */
             enter(0x7f);
             leave(0x7f);
         }
@@ -539,7 +539,7 @@ Test(decide, a_core_is_kept_from_workers_for_an_asynchronous_device_beside_a_cpu
             bind_scheduler(cases[i].scheduler_mask);
         cox__topology_destroy(&topology);
         if (cases[i].worker_masks)
-            expect_worker_masks(cases[i].worker_masks); /* another runtime may count on it */
+            expect_worker_masks(cases[i].worker_masks); /* another runtime may rely on it */
     }
 }
 
@@ -548,7 +548,7 @@ Test(decide, destroyed_undecided_workers_get_the_core_back)
     create_on(4, 1, 0, COX_RESERVE_ON);
     cox__topology_enter(topology);
     start_workers(2);
-    *worker_mask(1) = 0x2; /* has bound itself elsewhere meanwhile */
+    *worker_mask(1) = 0x2; /* has bound itself to another CPU meanwhile */
     cox__topology_leave(topology);
     cox__topology_destroy(&topology);
     cr_assert_eq(*worker_mask(0), 0xf);
@@ -566,7 +566,7 @@ Test(decide, a_second_runtime_finds_the_workers_of_the_first_off_the_core)
     cox__topology_decide(second, true, true);
     struct cox_host_info info = host(second);
     cr_assert(info.reserved);
-    cr_assert_not(info.workers_kept_off, "it was not this runtime that kept them off");
+    cr_assert_not(info.workers_kept_off, "another runtime keeps them off");
     cr_assert_eq(info.reserved_cpu, host(topology).reserved_cpu);
     cr_assert_not_null(strstr(logged, "workers were there already"), "%s", logged);
     cr_assert_eq(loudest, COX_LOG_INFO);
@@ -575,7 +575,8 @@ Test(decide, a_second_runtime_finds_the_workers_of_the_first_off_the_core)
     cox__topology_destroy(&second);
 }
 
-/* On two cores a scheduler's mask looks like that of workers kept off the other core; its name tells. */
+/* On two cores a scheduler thread's mask looks like that of workers that are kept off the other core. Its name
+ * tells them apart. */
 Test(decide, the_scheduler_of_another_runtime_is_not_taken_for_a_worker)
 {
     char name[32];
@@ -608,10 +609,10 @@ Test(real, threads_born_in_a_bracket_stay_off_the_core_and_the_caller_gets_its_m
     allowed_list(self_id(), before, sizeof before);
     cox__topology_enter(topology);
     allowed_list(self_id(), inside, sizeof inside);
-    start_workers(1); /* born inside */
+    start_workers(1); /* started inside the bracket */
     cox__topology_leave(topology);
     allowed_list(self_id(), after, sizeof after);
-    start_workers(1); /* born after */
+    start_workers(1); /* started after it */
     allowed_list(workers[0].id, born, sizeof born);
     allowed_list(workers[1].id, later, sizeof later);
     cr_assert(list_has(before, cpu));

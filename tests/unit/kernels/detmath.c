@@ -1,4 +1,5 @@
-/* The error bounds that kernels/math/detmath.clh claims, by compiling it as C: its operations are those of the host.
+/* The error bounds that kernels/math/detmath.clh documents. The file is compiled as C, because its operations are
+ * the same on the host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/curve.h"
 #include "support/ref_tonemap.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What OpenCL C has and C has not. */
+/* OpenCL C built-ins that C lacks. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 typedef unsigned int uint;
 #ifndef __ENDIAN_LITTLE__
@@ -53,7 +54,7 @@ static inline int min(int a, int b)
 #define fma fmaf
 #endif
 #ifdef __clang__
-#pragma STDC FP_CONTRACT OFF /* gcc is strict under -std=c11 */
+#pragma STDC FP_CONTRACT OFF /* gcc -std=c11 does not contract */
 #endif
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #include "math/detmath.clh"
@@ -62,7 +63,7 @@ static inline int min(int a, int b)
 
 TestSuite(detmath, .timeout = 600);
 
-/* Every `step`-th float from one to the other, both positive. */
+/* Every `step`-th float from `from` to `to`, both positive. */
 #define FOR_FLOATS(x, from, to, step)                                    \
     for (int x##_bits = as_int(from), x##_more = 1; x##_more;            \
          x##_more = x##_bits <= as_int(to) - (step), x##_bits += (step)) \
@@ -162,7 +163,7 @@ static struct bt2390_params bt2390_of(double peak, double white_nits)
     return kernel;
 }
 
-/* The largest relative error of the kernel's curve and of the host's. */
+/* The largest relative difference between the kernel's curve and the host's. */
 static double bt2390_error(double peak, double white_nits)
 {
     const struct bt2390_params params = bt2390_of(peak, white_nits);

@@ -1,4 +1,4 @@
-/* detmath.c in the arithmetic of fma: the same bounds.
+/* detmath.c with fma arithmetic; the bounds are the same.
  * SPDX-License-Identifier: Apache-2.0 */
 #define COX_FMA
 #include "detmath.c"

@@ -1,4 +1,4 @@
-/* What the tests of the kernels have in common: the OpenCL devices there are, and sessions on them.
+/* Shared by the tests of the kernels: the available OpenCL devices, and sessions on them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_KERNELS_DEVICES_H
 #define COX_TESTS_KERNELS_DEVICES_H
@@ -13,7 +13,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* A test that needs devices: `runtime` has them all. */
+/* A test that needs devices. `runtime` has all of them. */
 #define DEVICE_TEST(suite, name) Test(suite, name, .init = open_devices, .fini = close_devices)
 
 static cox_runtime *runtime;
@@ -26,8 +26,8 @@ static inline void keep_log(void *user, enum cox_log_level level, const char *li
     snprintf(last_log, sizeof last_log, "%s", line);
 }
 
-/* Mesa's software device plays the GPU where it is installed. Kernels are kept, since there are as many as there are
- * formats. */
+/* If Mesa's software device is installed, it serves as the GPU. Compiled kernels are kept, because every format
+ * needs its own. */
 static inline void open_runtime(const char *devices)
 {
     setenv("RUSTICL_ENABLE", "llvmpipe", 0);
@@ -57,7 +57,8 @@ static inline const char *device_name(uint32_t device)
     return info.name;
 }
 
-/* Kernels take long to compile, and that devices agree to the bit is a test of its own: elsewhere they take turns. */
+/* Kernels take long to compile, and other tests check that devices agree bit for bit. So here each case uses one
+ * device, the next in rotation. */
 static inline uint32_t next_device(void)
 {
     static uint32_t turn;
@@ -68,7 +69,7 @@ static inline uint32_t next_device(void)
 
 enum variant { VARIANT_OWN = -1, VARIANT_VECTOR = 0, VARIANT_SCALAR = 1 };
 
-/* The bands that sessions on all devices were cut into so far. */
+/* Number of bands so far in sessions on all devices. */
 static uint32_t bands_made;
 
 static inline void count_bands(void *user, const struct cox_frame_report *report)
@@ -77,7 +78,7 @@ static inline void count_bands(void *user, const struct cox_frame_report *report
     bands_made += report->band_count;
 }
 
-/* What a variant is chosen in. */
+/* The stages that get another kernel variant. */
 struct chosen {
     struct cox__stage stages[COX_FUSED_MAX];
     struct cox__variant variants[COX_FUSED_MAX];
@@ -96,8 +97,8 @@ static inline const struct cox__stage *choose(struct chosen *to, const struct co
     return to->stages;
 }
 
-/* On one device, or on all under random splits (BITS_ALL_DEVICES); every stage in its own variant or in the one that is
- * asked for. */
+/* Open a session on one device, or on all of them with random splits (BITS_ALL_DEVICES). Every stage uses its own
+ * variant or the requested one. */
 static inline cox_session *session_open(const struct cox__session_spec *pipeline, enum variant variant, uint32_t device,
                                         const char *what)
 {
@@ -156,7 +157,7 @@ static inline void picture_run(struct ref_picture *picture, const struct cox_ton
 
 /* --- Films -------------------------------------------------------------------------------------------------------- */
 
-/* As many pixels, half the sides, another size; by COX_SCALE_*. */
+/* The same number of pixels, half of each side, or another size, as COX_SCALE_* says. */
 static inline void set_scale(struct cox_video_shape *shape, int i)
 {
     shape->scale = (enum cox_video_scale)i;
@@ -166,7 +167,7 @@ static inline void set_scale(struct cox_video_shape *shape, int i)
     }
 }
 
-/* Made for any pipeline whose planes the film has. */
+/* Open a session of any pipeline whose planes the film has. */
 static inline cox_session *film_session(struct ref_film *film, enum ref_pipeline pipeline, enum variant variant,
                                         uint32_t device)
 {

@@ -1,5 +1,9 @@
-/* The filters through the public interface: what they refuse, what they keep, and the work-groups that other set-ups
- * lack. That they are right and give the same bits everywhere is in tests/bits/filter.c.
+/* The filters through the public interface:
+ * - what they refuse
+ * - what they leave unchanged
+ * - work-group sizes that other tests do not use
+ *
+ * tests/bits/filter.c checks that results are right and the same on all devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "devices.h"
@@ -14,14 +18,14 @@ static void open_cpu(void)
 
 #define CPU_TEST(name) Test(filters, name, .init = open_cpu, .fini = close_devices)
 
-/* One frame; the output's memory is the caller's to free. NULL: the device cannot do it. */
+/* Run one frame. The caller frees the returned output. NULL: the device does not support it. */
 static void *filter(struct cox__session_spec *pipeline, const struct cox_constants *params, const void *in,
                     size_t in_bytes, size_t out_bytes)
 {
     cox_session *session = NULL;
     struct bits_frame frame = {0};
     pipeline->no_warmup = true;
-    pipeline->device_timeout_ns = 60000000000; /* a busy machine */
+    pipeline->device_timeout_ns = 60000000000; /* for a busy machine */
     const cox_status status = cox__session_create(runtime, pipeline, &session);
     if (status == COX_E_UNSUPPORTED || status == COX_E_BUILD)
         return NULL;
@@ -152,7 +156,7 @@ Test(filters, refuse_parameters_that_they_cannot_do)
     cr_expect_eq(cox__window_box_prepare(&shape, NULL), COX_E_INVALID);
 }
 
-/* --- What is kept ------------------------------------------------------------------------------------------------- */
+/* --- What is unchanged -------------------------------------------------------------------------------------------- */
 
 CPU_TEST(keep_a_constant_plane_to_the_bit)
 {
@@ -205,7 +209,7 @@ static void fill_rows(uint8_t *plane)
                                                            : (x * 31 + y * 7) % 251 % 5);
 }
 
-/* Of a kernel of scan.cl, one row of output for each of input. NULL: not on this device. */
+/* Run a kernel of scan.cl, with one row of output for each row of input. NULL: the device does not support it. */
 static uint32_t *scan(const char *kernel, uint32_t group, const uint8_t *in)
 {
     static struct cox__pipeline_storage storage;

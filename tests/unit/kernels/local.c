@@ -1,5 +1,8 @@
-/* The operator local through the public interface, for pictures and for video, on every OpenCL device there is:
- * against the double-precision reference, the same bits, no halos, no flicker.
+/* The operator `local` through the public interface, for pictures and video, on every OpenCL device:
+ * - it agrees with the double-precision reference
+ * - all devices give the same bits
+ * - edges have no halos
+ * - video does not flicker
  * SPDX-License-Identifier: Apache-2.0 */
 #include "devices.h"
 #include <math.h>
@@ -11,7 +14,7 @@ static struct cox_tonemap_shape shape_of(uint32_t width, uint32_t height, enum c
     return (struct cox_tonemap_shape){.width = width, .height = height, .in = in, .out = out, .local = true};
 }
 
-/* Beside rounding the curve is a fit: of 16 bits the bound is that of the fit. */
+/* The kernel's curve is a fit. For 16 bits the bound is the error of that fit, not only of rounding. */
 DEVICE_TEST(local, maps_pictures_within_one_code_of_the_reference)
 {
     static const uint32_t sizes[][2] = {{1, 1}, {7, 3}, {83, 9}, {515, 301}, {1279, 180}};
@@ -22,7 +25,7 @@ DEVICE_TEST(local, maps_pictures_within_one_code_of_the_reference)
     for (size_t s = 0; s < COUNT_OF(sizes); s++)
         for (int format = 0; format < 4; format++) {
             if (sizes[s][0] > 500 && format != 0 && format != 3)
-                continue; /* half to 8 bits and float to 16 bits have both of everything */
+                continue; /* half to 8 bits and float to 16 bits cover both formats on each side */
             const struct cox_tonemap_shape shape = shape_of(sizes[s][0], sizes[s][1], (enum cox_pixel_in)(format & 1),
                                                             (enum cox_pixel_out)(format / 2));
             struct ref_picture picture;
@@ -40,7 +43,7 @@ DEVICE_TEST(local, maps_pictures_within_one_code_of_the_reference)
         }
 }
 
-/* The frame holds the result that all must equal. */
+/* The frame must hold the same result as all earlier ones. */
 static void expect_same(const struct bits_frame *frame, uint8_t **expected, const char *what, unsigned number)
 {
     size_t at;
@@ -70,7 +73,7 @@ DEVICE_TEST(local, gives_pictures_the_same_bits_on_every_device_in_every_variant
             picture_run_in(session, &picture, &settings);
             expect_same(&picture.frame, &expected, "split", i);
         }
-        cr_expect_geq(bands_made, 60, "the splits are some: %u bands in 40 passes", bands_made);
+        cr_expect_geq(bands_made, 60, "there are too few splits: %u bands in 40 passes", bands_made);
         cox_session_destroy(&session);
         free(expected);
         ref_picture_close(&picture);
@@ -82,8 +85,8 @@ static double code_at(const struct ref_picture *picture, uint32_t x, uint32_t y)
     return ref_picture_code(picture, x, y, 1);
 }
 
-/* How far beyond the levels of both sides of an edge its surroundings go, in codes: [0] of the range, [1] of the edge's
- * height. */
+/* How far the surroundings of an edge exceed the levels of its two sides, in codes: [0] relative to the range, [1]
+ * relative to the edge's height. */
 static void overshoot(const struct ref_picture *picture, double worst[2])
 {
     const uint32_t width = picture->shape.width, y = picture->shape.height / 2;
@@ -91,15 +94,15 @@ static void overshoot(const struct ref_picture *picture, double worst[2])
     double beyond = 0;
     for (uint32_t x = 0; x < width; x++) {
         const double code = code_at(picture, x, y), level = x < width / 2 ? low : high;
-        beyond = fmax(beyond, x < width / 2 ? level - code : code - level); /* away from the other side */
+        beyond = fmax(beyond, x < width / 2 ? level - code : code - level); /* away from the other side's level */
         beyond = fmax(beyond, x < width / 2 ? code - high : low - code);
     }
     worst[0] = beyond / 65535;
     worst[1] = beyond / (high - low);
 }
 
-/* Edges of a stop and more are held to 2 % of the range, those of two and more to 2 % of their height too. Smaller ones
- * are detail, which is to stand out. */
+/* For edges of one stop or more the limit is 2 % of the range. For two stops or more it is also 2 % of the edge's
+ * height. Smaller edges are detail, which the operator emphasises. */
 DEVICE_TEST(local, leaves_no_halo_at_an_edge)
 {
     enum { WIDTH = 640, HEIGHT = 40 };
@@ -127,7 +130,7 @@ DEVICE_TEST(local, leaves_no_halo_at_an_edge)
     ref_picture_close(&picture);
 }
 
-/* Texture on bright ground, where the curve alone would press it flat. */
+/* Texture on a bright ground, which the curve alone would flatten. */
 DEVICE_TEST(local, keeps_the_detail_of_what_it_compresses)
 {
     const struct cox_tonemap_shape shape = shape_of(256, 64, COX_PIXEL_RGBA_FLOAT, COX_PIXEL_RGBA16);
@@ -206,9 +209,9 @@ DEVICE_TEST(local, gives_video_the_same_bits_on_every_device_in_every_variant_an
     }
 }
 
-/* Nothing changes but noise of 1 % of the signal: from the second frame on, which the first one steers, neither does
- * the mean of the luma, of the frame or of any part of it, which the base could move against the others without a
- * change of the whole. */
+/* Only noise of 1 % of the signal changes. From the second frame on, which the first one steers, the mean luma of
+ * the frame stays the same. So does the mean of each part of it: the base could shift parts against each other
+ * without changing the mean of the frame. */
 DEVICE_TEST(local, does_not_flicker_on_a_constant_scene_with_noise)
 {
     enum { FRAMES = 30, WIDTH = 640, HEIGHT = 360, PARTS = 8 };

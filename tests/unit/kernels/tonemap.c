@@ -1,5 +1,4 @@
-/* The picture kernels through the public interface, on every OpenCL device there is, against the double-precision
- * reference.
+/* The picture kernels through the public interface, on every OpenCL device, against the double-precision reference.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "devices.h"
@@ -7,7 +6,7 @@
 
 TestSuite(kernels, .timeout = 1200);
 
-enum { CURVES = COX_OPERATOR_LOCAL }; /* operators before it map a pixel by itself; local.c is about that one */
+enum { CURVES = COX_OPERATOR_LOCAL }; /* those below it map each pixel alone; local.c tests LOCAL */
 enum { HISTOGRAM_WORDS = COX_TONEMAP_HISTOGRAM_BINS + 2 };
 
 /* Formats 0 .. 3: half or float to 8 or 16 bits. */
@@ -20,7 +19,7 @@ static void picture_open(struct ref_picture *picture, uint32_t width, uint32_t h
     ref_picture_open(picture, runtime, &shape, false, padding, NULL);
 }
 
-/* Light over 40 stops around white, some of it negative, and any alpha. */
+/* Light over 40 stops around white, sometimes negative, with any alpha. */
 static void fill_light(const struct ref_picture *picture, uint32_t seed)
 {
     for (uint32_t y = 0; y < picture->shape.height; y++)
@@ -35,7 +34,7 @@ static void fill_light(const struct ref_picture *picture, uint32_t seed)
         }
 }
 
-/* Any bits at all. */
+/* Random bits. */
 static void fill_noise(const struct ref_picture *picture, uint32_t seed)
 {
     for (uint32_t y = 0; y < picture->shape.height; y++)
@@ -76,13 +75,13 @@ DEVICE_TEST(kernels, stay_within_one_code_of_the_reference)
         uint32_t width, height;
         size_t padding;
     } sizes[] = {{1, 1, 0}, {7, 3, 0}, {16, 2, 5}, {83, 9, 0}, {1279, 721, 1}};
-    struct ref_error worst[2] = {{0}}; /* of 8 bits, of 16 */
+    struct ref_error worst[2] = {{0}}; /* [0] of 8 bits, [1] of 16 bits */
     for (uint32_t device = 0; device < cox_runtime_device_count(runtime); device++)
         for (int i = 0; i < (int)COUNT_OF(sizes) * 4; i++) {
             const int size = i / 4, format = i % 4;
             struct ref_picture picture;
             if (sizes[size].width > 1000 && format != 0 && format != 3)
-                continue; /* half to 8 bits and float to 16 bits have both of everything */
+                continue; /* half to 8 bits and float to 16 bits cover both formats on each side */
             picture_open(&picture, sizes[size].width, sizes[size].height, format, sizes[size].padding);
             fill_light(&picture, 7 + (uint32_t)format);
             cox_session *session = picture_session(&picture, VARIANT_OWN, device);
@@ -98,7 +97,7 @@ DEVICE_TEST(kernels, stay_within_one_code_of_the_reference)
     fprintf(stderr, "largest error: %u codes of 8 bits, %u codes of 16 bits\n", worst[0].steps, worst[1].steps);
 }
 
-/* Through clip the light of each 16-bit code must come back as that code, one off at most. */
+/* With `clip`, the light of each 16-bit code must come back as that code, with an error of at most one. */
 DEVICE_TEST(kernels, encode_every_step_of_the_scale)
 {
     struct ref_picture picture;
@@ -146,7 +145,7 @@ DEVICE_TEST(kernels, take_the_peak_to_white)
     ref_picture_close(&picture);
 }
 
-/* The reference itself, against figures that are not of its making. */
+/* The reference against published figures. */
 Test(kernels, reference_agrees_with_published_values)
 {
     cr_expect_float_eq(ref_exposure_f(-3, 7.5), 0.379187, 1e-5);
@@ -168,7 +167,7 @@ DEVICE_TEST(kernels, give_the_same_bits_on_every_device_as_scalars_and_as_vector
         struct ref_picture picture;
         picture_open(&picture, 257, 256, format, 0);
         fill_noise(&picture, 11);
-        for (uint32_t i = 0; i < 65536 * 4 && !(format & 1); i++) /* every half there is, in every channel */
+        for (uint32_t i = 0; i < 65536 * 4 && !(format & 1); i++) /* every half value, in every channel */
             ref_picture_put_bits(&picture, i / 4 % 256, i / 4 / 256, i % 4, (i / 4 + 12345u * (i % 4)) & 0xffff);
         for (int op = 0; op < CURVES; op++) {
             const struct cox_tonemap_settings settings = {
@@ -194,7 +193,7 @@ DEVICE_TEST(kernels, give_the_same_bits_on_every_device_as_scalars_and_as_vector
 DEVICE_TEST(kernels, give_the_same_bits_for_every_split)
 {
     const struct cox_tonemap_settings settings = {.op = COX_OPERATOR_HABLE};
-    struct ref_picture pictures[2]; /* mapped, and counted */
+    struct ref_picture pictures[2]; /* [0] is mapped, [1] is analysed */
     picture_open(&pictures[0], 1021, 97, 0, 3);
     fill_light(&pictures[0], 3);
     ref_picture_open(&pictures[1], runtime, &pictures[0].shape, true, 3, &pictures[0]);
@@ -209,7 +208,7 @@ DEVICE_TEST(kernels, give_the_same_bits_for_every_split)
             cr_expect(bits_frame_equals(&pictures[p].frame, expected, &at), "%s, split %d: byte %zu",
                       p ? "histogram" : "picture", i, at);
         }
-        cr_expect_geq(bands_made, 40, "the splits are some: %u bands", bands_made);
+        cr_expect_geq(bands_made, 40, "there are too few splits: %u bands", bands_made);
         cox_session_destroy(&session);
         free(expected);
         ref_picture_close(&pictures[p]);
@@ -268,7 +267,7 @@ DEVICE_TEST(kernels, turn_hot_spots_white_and_leave_saturated_colours_their_hue)
         picture_run_in(session, &picture, &(struct cox_tonemap_settings){.op = op, .peak = 400});
         for (uint32_t i = 0; i < 3; i++) {
             paint[i] = ref_picture_code(&picture, 1, 0, i);
-            if (op != COX_OPERATOR_LINEAR) /* to which half the peak is no hot spot */
+            if (op != COX_OPERATOR_LINEAR) /* to LINEAR, half of the peak is not a hot spot */
                 cr_expect_geq(ref_picture_code(&picture, 0, 0, i), 230, "%s: channel %u of the flame", name, i);
         }
         cr_expect_lt(ref_picture_code(&picture, 2, 0, 0) * 2, ref_picture_code(&picture, 2, 0, 2),
@@ -277,7 +276,7 @@ DEVICE_TEST(kernels, turn_hot_spots_white_and_leave_saturated_colours_their_hue)
         picture_run_in(session, &picture, &(struct cox_tonemap_settings){.op = op, .peak = 400, .desaturate = -1});
         for (uint32_t i = 0; i < 3; i++)
             cr_expect_eq(ref_picture_code(&picture, 1, 0, i), paint[i], "%s: paint does not fade", name);
-        if (op != COX_OPERATOR_EXPOSURE && op != COX_OPERATOR_CLIP) /* these work on each channel */
+        if (op != COX_OPERATOR_EXPOSURE && op != COX_OPERATOR_CLIP) /* these two operators map each channel alone */
             cr_expect_lt(ref_picture_code(&picture, 0, 0, 2), 100, "%s: no fading by request", name);
     }
     cox_session_destroy(&session);
@@ -286,8 +285,8 @@ DEVICE_TEST(kernels, turn_hot_spots_white_and_leave_saturated_colours_their_hue)
 
 /* --- Analysis ----------------------------------------------------------------------------------------------------- */
 
-/* Each pixel in its bin, or in the next one if it lies within rounding of the border: so the counts up to any border
- * differ from the exact ones by no more than the pixels near it. */
+/* Each pixel counts in its bin, or in the neighbour if it lies within rounding of the boundary. So the cumulated
+ * counts differ from the exact ones by at most the number of pixels near the boundary. */
 static void expect_counts(const struct ref_picture *picture, const uint32_t *histogram)
 {
     static uint32_t exact[COX_TONEMAP_HISTOGRAM_BINS + 1], near[COX_TONEMAP_HISTOGRAM_BINS + 1];
@@ -303,7 +302,7 @@ static void expect_counts(const struct ref_picture *picture, const uint32_t *his
         const double luminance = ref_luminance(rgba);
         largest = fmax(largest, luminance);
         const double place = luminance > 0 ? fmax((log2(luminance) + 16) * 32, -1) : -1;
-        exact[(int)fmin(floor(place) + 1, COX_TONEMAP_HISTOGRAM_BINS)]++; /* [0] counts black */
+        exact[(int)fmin(floor(place) + 1, COX_TONEMAP_HISTOGRAM_BINS)]++; /* [0] counts black pixels */
         if (fabs(place - round(place)) < 1e-3 && place > -0.5 && place < COX_TONEMAP_HISTOGRAM_BINS)
             near[(int)round(place)]++;
     }
@@ -399,10 +398,10 @@ Test(kernels, keep_a_night_scene_dark_and_a_few_lamps_out_of_the_peak)
     struct cox_tonemap_analysis analysis;
     cox_tonemap_read_analysis(night, &analysis);
     cr_expect_float_eq(analysis.highlight, 0.5, 0.02);
-    cr_expect_float_eq(analysis.peak, 0.5, 0.02, "50 of a million are left out, so the lamps are");
+    cr_expect_float_eq(analysis.peak, 0.5, 0.02, "50 pixels of a million are ignored, so the lamps are");
     count(night, 100, 1);
     cox_tonemap_read_analysis(night, &analysis);
-    cr_expect_float_eq(analysis.peak, 100, 3, "51 are one too many");
+    cr_expect_float_eq(analysis.peak, 100, 3, "51 pixels of a million count");
 
     struct cox_tonemap_settings settings = {.op = COX_OPERATOR_CLIP, .exposure_stops = 0.5f};
     cox_tonemap_auto_exposure(&analysis, &settings);

@@ -1,9 +1,9 @@
-/* The video kernels through the public interface, on every OpenCL device there is, against the double-precision
- * reference: every format. That the bits are the same however a frame is mapped is in video_bits.c, what single
- * colours become in video_light.c.
+/* The video kernels in every format, through the public interface and on every OpenCL device. The double-precision
+ * reference is the judge. video_bits.c checks that a frame's bits do not depend on how it is mapped. video_light.c
+ * checks what single colours become.
  *
- * Each film is a kernel to compile. Of films that are drawn, only so many are run that every two of a kernel's build
- * options that go together in one of them do so in one that is run; with COX_FULL=1 all.
+ * Each film needs its own compiled kernel, so only a part of the drawn films is run. If two build options occur
+ * together in any film, they occur together in one that is run. COX_FULL=1 runs all films.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "devices.h"
 #include <math.h>
@@ -17,8 +17,8 @@ enum { OPERATORS = COUNT_OF(operators) };
 
 /* --- What the films show ------------------------------------------------------------------------------------------ */
 
-/* Colours on the edge of BT.709 in a BT.2020 container, as every saturated colour of an SDR film within an HDR one: a
- * channel of theirs is the difference of equal numbers, and the power of 1/2.4 is steepest at 0. */
+/* Colours on the edge of BT.709 in a BT.2020 container, such as the saturated colours of an SDR film inside an HDR
+ * film. One of their channels is a difference of equal numbers, and the power of 1/2.4 is steepest at 0. */
 static void fill_edge(const struct ref_film *film, uint32_t *seed)
 {
     double to_2020[3][3];
@@ -43,7 +43,7 @@ static void fill_edge(const struct ref_film *film, uint32_t *seed)
 
 enum { TRIALS_MAX = 80, PICTURES_MAX = 8 };
 
-/* Films to be compared with the reference, and how each of their pictures is mapped. */
+/* Films that are compared with the reference, and the settings of each picture. */
 struct trials {
     uint32_t count;
     struct trial {
@@ -66,7 +66,7 @@ static struct trial *trial_new(struct trials *trials, const struct cox_video_sha
     return trial;
 }
 
-/* What a kernel is built for. */
+/* The build options of a shape's kernel. */
 static void choices_of(const struct cox_video_shape *s, uint8_t choices[RANDOM_PAIRS_CHOICES])
 {
     const uint32_t values[] = {s->in.layout,
@@ -89,7 +89,7 @@ static void choices_of(const struct cox_video_shape *s, uint8_t choices[RANDOM_P
         choices[i] = (uint8_t)values[i];
 }
 
-/* Keep the films that show every pair of choices that any of them shows. */
+/* Keep enough films that every pair of options in any of them remains in one. */
 static void thin_out(struct trials *trials)
 {
     static struct random_pairs pairs;
@@ -114,13 +114,14 @@ static void thin_out(struct trials *trials)
     *trials = kept;
 }
 
-/* What the project promises: one code of 8 bits, two of 10. Beyond that nothing but a bound: two and a half of 10. */
+/* The documented precision is one code of 8 bits and two codes of 10. For higher depths the bound is two and a half
+ * codes of 10 bits. */
 static uint32_t promise(uint32_t depth)
 {
     return depth < 10 ? 1 : depth == 10 ? 2 : 5u << (depth - 11);
 }
 
-/* Bits of a sample that belong to no code are 0. */
+/* The bits of a sample below its code are 0. */
 static bool low_bits_clear(const struct ref_film *film)
 {
     const uint32_t depth = film->shape.out.depth;
@@ -143,7 +144,7 @@ static void expect_right(const struct ref_film *film, const struct cox_video_set
     struct ref_error error = {0};
     ref_film_judge(film, settings, &error);
     cr_expect_leq(error.steps, promise(film->shape.out.depth), "%s, %s: %s", device, text, ref_error_text(&error));
-    if (film->shape.out.depth <= 10 && error.samples >= 1000) /* else a wrong rounding would pass */
+    if (film->shape.out.depth <= 10 && error.samples >= 1000) /* with fewer samples a wrong rounding could pass */
         cr_expect_lt(error.off, 0.06 * error.samples, "%s, %s: %u of %u codes are not the reference's", device, text,
                      error.off, error.samples);
     cr_expect(bits_frame_intact(&film->frame), "%s, %s: bytes outside the rows were written", device, text);
@@ -151,7 +152,7 @@ static void expect_right(const struct ref_film *film, const struct cox_video_set
     ref_error_add(worst, &error);
 }
 
-/* By turns on every device. */
+/* Each trial runs on the next device in rotation. */
 static void expect_all_right(struct trials *trials)
 {
     struct ref_error worst = {0};
@@ -181,14 +182,15 @@ static const struct {
 } sizes[] = {{1, 1}, {2, 2}, {3, 5}, {33, 2}, {67, 35}, {64, 32}, {131, 33}, {200, 40}};
 enum { SIZES = COUNT_OF(sizes) };
 
-/* The input's format from the arguments, everything else at random. */
+/* The input's format comes from the arguments. Everything else is random. */
 static void draw_shape(uint32_t *seed, enum cox_operator op, enum cox_transfer transfer, enum cox_color_range range,
                        int sub, struct cox_video_shape *shape)
 {
     static const uint32_t likely[] = {8, 8, 10, 10, 10, 12, 16, 9, 14};
     const uint32_t in_depth = likely[random_short_below(seed, 9)], out_depth = likely[random_short_below(seed, 9)];
     const bool in_semi = sub == REF_420 && random_short_below(seed, 3) == 0;
-    /* Chroma is subsampled further or as much; 4:2:0 most of the time, since it is what there is. */
+    /* Chroma of the output is subsampled at least as much as the input's. Most draws are 4:2:0, the most common
+     * format. */
     const int out_sub = sub == REF_420 || random_short_below(seed, 2) == 0
                             ? REF_420
                             : (int)random_short_below(seed, (uint32_t)sub + 1);
@@ -226,7 +228,7 @@ static void draw_settings(uint32_t *seed, struct cox_video_settings *settings)
     settings->gamut_knee = knees[*seed >> 11 & 3];
 }
 
-/* Every operator, range and subsampling with this transfer. */
+/* Every operator, range and subsampling with this transfer function. */
 static void compare_operators(enum cox_transfer transfer)
 {
     static struct trials trials;
@@ -276,8 +278,8 @@ DEVICE_TEST(video, keeps_its_promise_on_the_edge_of_the_gamut)
     expect_all_right(&trials);
 }
 
-/* A film drawn from every layout, depth, subsampling, site and range in; every tenth one RGBA if `rgba`. Of `shape` the
- * sizes are given. */
+/* Draw a film of any layout, depth, subsampling, site and range; with `rgba` every tenth is RGBA. `shape` already
+ * holds the sizes. */
 static void draw_scaled(struct cox_video_shape *shape, uint32_t i, bool rgba, uint32_t *seed)
 {
     static const uint32_t depths[] = {8, 10, 12, 16};
@@ -298,7 +300,7 @@ static void draw_scaled(struct cox_video_shape *shape, uint32_t i, bool rgba, ui
                                             COX_RANGE_LIMITED);
 }
 
-/* `count` films of these sizes. */
+/* Compare `count` films of these sizes. */
 static void compare_scaled(const char *const *texts, uint32_t text_count, uint32_t count, bool rgba, uint32_t seed)
 {
     static struct trials trials;
@@ -311,7 +313,7 @@ static void compare_scaled(const char *const *texts, uint32_t text_count, uint32
     expect_all_right(&trials);
 }
 
-/* Sizes that vectors fit and do not. */
+/* Sizes that are a multiple of the vector width, and others. */
 DEVICE_TEST(video, halves_as_the_reference_does)
 {
     static const char *const texts[] = {"2x2 half",    "4x2 half",    "66x34 half",
@@ -326,7 +328,7 @@ DEVICE_TEST(video, takes_the_size_that_the_reference_does)
     compare_scaled(texts, COUNT_OF(texts), 60, false, 22);
 }
 
-/* Every layout and depth in, every one out, and all sites; RGBA codes and halves. */
+/* Every layout and depth as input and as output, all chroma sites, RGBA codes and halves. */
 DEVICE_TEST(video, maps_every_format_to_every_format)
 {
     static const uint32_t depths[] = {8, 10, 12, 16, 9, 14};
@@ -360,7 +362,7 @@ DEVICE_TEST(video, maps_every_format_to_every_format)
     expect_all_right(&trials);
 }
 
-/* What video cards, decoders, capture cards and encoders have: samples of two planes, of packed pixels, of colours. */
+/* The layouts of video cards, decoders, capture cards and encoders: two planes, packed pixels, and RGB. */
 DEVICE_TEST(video, maps_the_layouts_of_devices_and_programs_as_the_reference_does)
 {
     static const char *const texts[] = {
@@ -402,8 +404,8 @@ DEVICE_TEST(video, maps_the_layouts_of_devices_and_programs_as_the_reference_doe
 
 /* --- Gamut -------------------------------------------------------------------------------------------------------- */
 
-/* Hue in degrees by Oklab (B. Ottosson, 2020) and by IC_TC_P (Recommendation ITU-R BT.2100), of light with
- * BT.709's primaries, 1 = 203 cd/m2. */
+/* Hue in degrees by Oklab (B. Ottosson, 2020) and by IC_TC_P (Recommendation ITU-R BT.2100), for light in BT.709's
+ * primaries with 1 = 203 cd/m2. */
 static double hue_of(const double rgb[3], bool oklab)
 {
     static const double cones[2][3][3] = {{{1688 / 4096.0, 2146 / 4096.0, 262 / 4096.0},
@@ -429,7 +431,7 @@ static double hue_of(const double rgb[3], bool oklab)
     return atan2(at[1], at[0]) * 180 / M_PI;
 }
 
-/* BT.2020's hues across, saturation and value of the signal downwards. */
+/* Hues of BT.2020 from left to right, saturation and value of the signal from top to bottom. */
 static void sweep_colour(uint32_t x, uint32_t y, double rgb[3])
 {
     static const double saturations[] = {0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1};
@@ -442,7 +444,7 @@ static void sweep_colour(uint32_t x, uint32_t y, double rgb[3])
     }
 }
 
-/* Mean distance of the hue that comes out from that which goes in, of what is outside BT.709 and not black. */
+/* The mean difference between the output's hue and the input's, over colours that are outside BT.709 and not black. */
 static void hue_error(const struct ref_film *film, double degrees[2])
 {
     struct ref_video ref;
@@ -463,7 +465,7 @@ static void hue_error(const struct ref_film *film, double degrees[2])
             if (fmin(in[0], fmin(in[1], in[2])) > -1e-6)
                 continue;
             for (int i = 0; i < 3; i++)
-                in[i] /= largest; /* as the operator does it */
+                in[i] /= largest; /* as the operator does */
             count++;
             for (int oklab = 0; oklab < 2; oklab++) {
                 const double off = fabs(hue_of(in, oklab) - hue_of(out, oklab));
@@ -502,8 +504,8 @@ DEVICE_TEST(video, compresses_the_gamut_with_half_the_hue_error_of_clipping)
 
 /* --- Dither ------------------------------------------------------------------------------------------------------- */
 
-/* A slow ramp: the pattern must be the one that docs/internals/kernels.md says, in every plane's own coordinates, and
- * must not change the mean. A code that is off by one would pass for rounding elsewhere. */
+/* A slow ramp. In every plane's own coordinates the pattern must be the one in docs/internals/kernels.md, and it
+ * must not change the mean. Other tests would take a code that is off by one for rounding. */
 DEVICE_TEST(video, dithers_with_the_ordered_pattern_of_each_plane)
 {
     static const char *const texts[] = {"203x77 yuv420p16 to yuv420p8 clip dither",

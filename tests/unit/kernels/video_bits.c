@@ -1,11 +1,11 @@
-/* The video kernels give the same bits in every layout, on every OpenCL device there is, as scalars and as vectors, and
- * wherever a frame is cut.
+/* The video kernels give the same bits in every layout, on every OpenCL device, as scalars and as vectors, and for
+ * every split of a frame.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "devices.h"
 
 TestSuite(video_bits, .timeout = 1200);
 
-/* What comes out of a film, as if it went in. */
+/* Make a film's output the input of the next. */
 static void out_as_in(const struct ref_film *film, struct cox_video_shape *shape,
                       const void *planes[COX_VIDEO_PLANES_MAX])
 {
@@ -40,7 +40,7 @@ static void expect_same_codes(const struct ref_film *a, const struct ref_film *b
                      "%s: histograms of %s and %s", device, ref_shape_text(&a->shape), ref_shape_text(&b->shape));
 }
 
-/* The same codes in another order. */
+/* Fill a film with the codes of another one, in its own layout. */
 static void fill_like(const struct ref_film *to, const struct ref_film *from)
 {
     void *to_planes[COX_VIDEO_PLANES_MAX], *from_planes[COX_VIDEO_PLANES_MAX];
@@ -54,12 +54,12 @@ static void fill_like(const struct ref_film *to, const struct ref_film *from)
                                    ref_video_part(shape, (const void *const *)from_planes, part, i, j));
 }
 
-/* Pairs of layouts that say the same, in and out, with everything that is made of a frame. */
+/* Pairs of layouts that hold the same codes, for input, output and everything else that is derived from a frame. */
 DEVICE_TEST(video_bits, maps_the_same_codes_in_another_layout_to_the_same_bits)
 {
     static const struct {
         const char *texts[2];
-        bool summed; /* otherwise than colours of a plane are, where several pixels become one */
+        bool summed; /* sums several pixels in another way than planes of a colour do */
     } pairs[] = {
         {{"yuv422p10 to yuv422p8", "v210 to yuv422p8"}, false},
         {{"yuv422p10 centre to yuv422p8", "v210 centre to yuv422p8"}, false},
@@ -99,8 +99,8 @@ DEVICE_TEST(video_bits, maps_the_same_codes_in_another_layout_to_the_same_bits)
     }
 }
 
-/* They differ in everything a kernel may be built for. Those with nothing subsampled have blocks of rows that no
- * plane ties together. */
+/* Together these cover everything that a kernel may be built for. In those without subsampling, no plane ties rows
+ * together into blocks. */
 static const char *const telling[] = {
     "128x64 rgba16 full to rgba8 full hable light fade dither compress",
     "259x65 yuv422p16 to yuv420p14 topleft full reinhard hlg fade",
@@ -126,7 +126,7 @@ static void expect_same(const struct ref_film *film, const uint8_t *expected, co
               device_name(device), how, variant, ref_shape_text(&film->shape));
 }
 
-/* What a pipeline does not write stays as the one before left it. */
+/* Rows that a pipeline does not write keep the previous pipeline's contents. */
 DEVICE_TEST(video_bits, gives_the_same_bits_on_every_device_as_scalars_and_as_vectors)
 {
     const struct cox_video_settings settings = {.peak_nits = 1700};
@@ -175,7 +175,7 @@ DEVICE_TEST(video_bits, gives_the_same_bits_for_every_split)
             cr_expect(bits_frame_equals(&film.frame, expected, &at), "split %d, %s: byte %zu of the result", split,
                       ref_shape_text(&shape), at);
         }
-        cr_expect_geq(bands_made, 30, "the splits are some: %u bands", bands_made);
+        cr_expect_geq(bands_made, 30, "there are too few splits: %u bands", bands_made);
         cox_session_destroy(&session);
         free(expected);
         ref_film_close(&film);

@@ -1,4 +1,4 @@
-/* What the video kernels make of frames whose result is known; histograms; films that are steered; what is refused.
+/* The video kernels with frames of known results: light, histograms, adaptation, and what is refused.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "devices.h"
@@ -12,7 +12,7 @@ static const enum cox_operator operators[] = {COX_OPERATOR_HABLE, COX_OPERATOR_R
                                               COX_OPERATOR_BT2390};
 enum { OPERATORS = COUNT_OF(operators) };
 
-/* A film with a session. */
+/* A film and its session. */
 struct show {
     struct ref_film film;
     cox_session *session;
@@ -47,7 +47,7 @@ static void run_grey(struct show *show, double signal, const struct cox_video_se
 
 /* --- The reference ------------------------------------------------------------------------------------------------ */
 
-/* The reference itself, against figures that are not of its making. */
+/* The reference against published figures. */
 Test(video_light, reference_agrees_with_published_values)
 {
     cr_expect_float_eq(ref_pq_signal(100), 0.5081, 1e-4, "BT.2408, table 1");
@@ -149,7 +149,7 @@ DEVICE_TEST(video_light, takes_sdr_white_and_the_peak_to_the_codes_they_are_for)
         const char *what;
         double signal;
         struct cox_video_settings settings;
-        int op; /* that makes this luma of it */
+        int op; /* the operator that gives this luma */
         uint32_t luma;
     } rows[] = {
         {"SDR white", ref_pq_signal(203), {0}, COX_OPERATOR_CLIP, 235},
@@ -229,7 +229,7 @@ DEVICE_TEST(video_light, counts_every_block_by_its_largest_signal)
     }
 }
 
-/* What a frame of one light says of itself: that light, within a step of the signal. */
+/* The light that a frame of a single grey reads from its own histogram, within a step of the signal. */
 DEVICE_TEST(video_light, reads_the_light_of_a_grey_frame_from_its_histogram)
 {
     static const char *const texts[] = {"64x36 yuv420p16 to yuv420p8 hable", "64x36 yuv420p16 to yuv420p8 hable hlg",
@@ -288,7 +288,7 @@ Test(video_light, leaves_a_few_bright_blocks_out_of_the_peak)
 
 /* --- Steering ----------------------------------------------------------------------------------------------------- */
 
-/* A picture that does not change, but for noise: a sky, a ground, a lamp. */
+/* A constant picture with noise: a sky, a ground, a lamp. */
 static void fill_scene(const struct ref_film *film, double level, double lamp, uint32_t *seed)
 {
     const uint32_t width = film->shape.width, height = film->shape.height;
@@ -306,8 +306,8 @@ static void fill_scene(const struct ref_film *film, double level, double lamp, u
 
 enum { FILM_FRAMES = 60, FILM_CUT = 30 };
 
-/* A film of two scenes, each frame mapped as the ones before it say. Mean output luma of each frame; returns the
- * cuts. */
+/* A film of two scenes. The frames before each frame set its mapping. Sets the mean output luma of each frame and
+ * returns the number of cuts. */
 static int run_film(bool hlg, const double levels[2], const double lamps[2], double means[FILM_FRAMES])
 {
     struct cox_video_shape shape = ref_shape("320x180 yuv420p10 to yuv420p8 hable");
@@ -331,8 +331,8 @@ static int run_film(bool hlg, const double levels[2], const double lamps[2], dou
     return cuts;
 }
 
-/* The first frame is mapped before anything is known; from the second on nothing moves. Two frames after a cut
- * neither. */
+/* The first frame is mapped without any measurement. From the second frame on, and two frames after a cut, the
+ * brightness is constant. */
 DEVICE_TEST(video_light, does_not_flicker_and_settles_within_two_frames_of_a_cut)
 {
     static const double films[][2][2] = {
@@ -433,7 +433,7 @@ Test(video_light, describes_the_planes_of_a_frame)
     }
 }
 
-/* Its rows have 64 and 32 bytes in, 32 and 16 out. */
+/* A row has 64 and 32 bytes in the input, and 32 and 16 in the output. */
 static struct cox_video_shape good_shape(void)
 {
     struct cox_video_shape shape = ref_shape("32x18 yuv420p10 to yuv420p8 hable");
@@ -505,7 +505,7 @@ Test(video_light, refuses_shapes_that_are_none)
     REFUSED(in_pitch_bytes[0] = 62); /* a row is 64 bytes */
     REFUSED(in_pitch_bytes[1] = 30);
     REFUSED(out_pitch_bytes[2] = 14);
-    REFUSED(in_pitch_bytes[2] = 34); /* no multiple of 4 */
+    REFUSED(in_pitch_bytes[2] = 34); /* not a multiple of 4 */
     REFUSED(out_pitch_bytes[0] = (size_t)1 << 31);
     REFUSED(in_pitch_bytes[0] = SIZE_MAX - 3);
     REFUSED(in.chroma_location = (enum cox_chroma_location)3);

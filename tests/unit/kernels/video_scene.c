@@ -1,4 +1,4 @@
-/* Reading a frame's histogram, and steering the curve by it.
+/* Reading a frame's histogram, and adapting the curve to it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "math/curve.h"
 #include "video/scene.h"
@@ -19,7 +19,7 @@ static const struct cox_video_shape *const shapes[] = {&pq, &hlg, &linear};
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
 
-/* A frame is told by a few patches of light, each of so many blocks about one signal. */
+/* A frame is described by a few patches of light. Each has a number of blocks around one signal. */
 struct patch {
     uint32_t blocks;
     double signal;
@@ -39,7 +39,7 @@ static void add(uint32_t *histogram, double signal, uint32_t blocks)
     histogram[(int)fmin(fmax(floor(signal * BINS), 0), BINS - 1)] += blocks;
 }
 
-/* A shot: its patches, with so much noise on each block. */
+/* The histogram of a shot: its patches, with this much noise on each block. */
 static void shoot(const struct patch *patches, int count, double noise, uint32_t *histogram)
 {
     memset(histogram, 0, BINS * sizeof(*histogram));
@@ -51,7 +51,7 @@ static void shoot(const struct patch *patches, int count, double noise, uint32_t
                 1);
 }
 
-/* A room with a window, in PQ up to 600 cd/m2; 14 400 blocks, as of 320 x 180 pixels. */
+/* A room with a window, in PQ up to 600 cd/m2. It has 14 400 blocks, as a picture of 320 x 180 pixels does. */
 static const struct patch room[] = {{6000, 0.25, 0.1}, {6000, 0.4, 0.1}, {2000, 0.55, 0.05}, {400, 0.68, 0.02}};
 /* A beach, up to 1000 cd/m2. */
 static const struct patch beach[] = {{7000, 0.58, 0.05}, {7000, 0.66, 0.03}, {400, 0.74, 0.01}};
@@ -62,7 +62,7 @@ static void constant(double signal, uint32_t blocks, uint32_t *histogram)
     add(histogram, signal, blocks);
 }
 
-/* The mean luma, in codes of 8 bits, of what these settings make of a shot of greys. */
+/* The mean luma, in 8-bit codes, of a shot of greys that is mapped with these settings. */
 static double mean_code(const uint32_t *histogram, enum cox_operator op, const struct cox_video_settings *settings)
 {
     const double white = 203;
@@ -86,7 +86,7 @@ static struct cox__scene scene_of(const struct cox_video_shape *shape, const uin
     return scene;
 }
 
-/* The levels of Report ITU-R BT.2408, table 1, and HLG's nominal peak; a bin is some 2 % of light wide. */
+/* The levels of Report ITU-R BT.2408, table 1, and HLG's nominal peak. A bin is about 2 % of light wide. */
 Test(video_scene, light_is_told_from_each_transfer)
 {
     const struct {
@@ -146,7 +146,7 @@ Test(video_scene, the_peak_leaves_out_one_block_in_20000)
     cr_expect_eq(scene.peak_nits, 10000, "a small frame has none to leave out");
 }
 
-/* The peak's signal in bins, of a frame with so many blocks in bin `bin` and so many in the next one. */
+/* The signal of the peak in bins, for a frame with `blocks` blocks in bin `bin` and `next` blocks in the next bin. */
 static double peak_bin(uint32_t bin, uint32_t blocks, uint32_t next)
 {
     uint32_t histogram[BINS] = {0};
@@ -165,7 +165,7 @@ Test(video_scene, the_peak_moves_without_jumps)
         before = signal;
     }
     before = peak_bin(300, 20000000, 0);
-    for (uint32_t i = 1; i < 1000; i++) { /* a highlight that grows through the limit of one in 20 000 */
+    for (uint32_t i = 1; i < 1000; i++) { /* a highlight that grows past the limit of one in 20 000 */
         const double signal = peak_bin(300, 20000000 - i * 3, i * 3);
         cr_assert(signal > before - 1e-4 && signal < before + 0.01, "%u: %g after %g", i, signal, before);
         before = signal;
@@ -191,14 +191,14 @@ Test(video_scene, black_frames_and_empty_ones_have_no_light)
 
 static const struct cox_video_settings no_settings = {0};
 
-/* A film that is steered. All zeros: PQ, before the first frame. */
+/* A film and its adaptation state. All zeros: PQ, before the first frame. */
 struct film {
     const struct cox_video_shape *shape;
     struct cox_adaptation_state steer;
     struct cox_video_settings settings;
 };
 
-/* Take a frame; returns whether it begins a scene. */
+/* Show a frame. Returns whether it begins a scene. */
 static bool show(struct film *film, const uint32_t *histogram)
 {
     return cox_video_adapt(&film->steer, film->shape ? film->shape : &pq, histogram, &film->settings);
@@ -275,8 +275,8 @@ Test(video_scene, constant_content_is_constant_from_the_first_frame_on)
     cr_expect_eq(film.steer.cuts, 0);
 }
 
-/* The largest change of the mean code from one frame to the next; of a noisy shot the change that steering makes, for
- * the noise changes the mean itself: each frame's settings are applied to the same frame. */
+/* The largest change of the mean code from one frame to the next. Noise alone would change the mean of a noisy
+ * shot, so each frame's settings are applied to one and the same frame. */
 static double flicker(const struct patch *patches, int count, double noise, enum cox_operator op)
 {
     struct film film = {0};
@@ -300,7 +300,7 @@ Test(video_scene, noise_does_not_flicker)
     const enum cox_operator ops[] = {COX_OPERATOR_HABLE, COX_OPERATOR_REINHARD, COX_OPERATOR_MOBIUS,
                                      COX_OPERATOR_LINEAR, COX_OPERATOR_BT2390};
     for (int o = 0; o < 5; o++) {
-        const double two_bins = 2.0 / BINS / 1.5; /* the noise of shoot() reaches 1.5 */
+        const double two_bins = 2.0 / BINS / 1.5; /* shoot() scales its noise by up to 1.5 */
         double worst = fmax(flicker(room, 4, two_bins, ops[o]), flicker(beach, 3, two_bins, ops[o]));
         const double grain = fmax(flicker(room, 4, 0.015, ops[o]), flicker(beach, 3, 0.015, ops[o]));
         fprintf(stderr, "%s: mean luma moves by up to %.3f codes under noise of two bins, %.3f under heavy grain\n",
@@ -312,7 +312,7 @@ Test(video_scene, noise_does_not_flicker)
     }
 }
 
-/* From one shot to the other bit by bit, as a pan or a dissolve does. */
+/* The picture changes gradually from one shot to the other, as in a pan or a dissolve. */
 Test(video_scene, a_slow_change_is_followed_without_a_cut)
 {
     enum { FRAMES = 48 };
@@ -338,7 +338,7 @@ Test(video_scene, a_slow_change_is_followed_without_a_cut)
     cr_expect_float_eq(film.settings.gain / own.gain, 1, 0.03);
 }
 
-/* The shot's light or signal times k. */
+/* The shot with its light, or its signal, times k. */
 static void faded(const struct patch *patches, int count, double k, bool light, uint32_t *histogram)
 {
     uint32_t whole[BINS];
@@ -370,7 +370,7 @@ Test(video_scene, what_is_too_dark_to_see_makes_no_cut)
 {
     struct film film = {0};
     uint32_t histogram[BINS];
-    for (int i = 0; i < 20; i++) { /* half a frame under 1 cd/m2, at another level in each frame */
+    for (int i = 0; i < 20; i++) { /* half of the frame below 1 cd/m2, at another level in each frame */
         constant(0.4, 7200, histogram);
         add(histogram, i % 5 * 0.03, 7200);
         cr_expect_eq(show(&film, histogram), i == 0);
@@ -465,7 +465,7 @@ Test(video_scene, black_frames_change_nothing)
     cr_expect_eq(after_first(black, film.settings).peak_nits, 600);
 }
 
-/* The share of the way to another shot's peak that the peak has gone after so many frames of it. */
+/* How far the peak has moved towards another shot's peak after `frames` frames of that shot, as a share. */
 static double way(const uint32_t *from, const uint32_t *to, uint64_t frames)
 {
     struct film film = {0}, end = {0};
@@ -497,7 +497,7 @@ Test(video_scene, a_peak_that_rises_far_is_followed_four_times_as_fast_as_one_th
                  "no way to go from a peak below SDR white");
 }
 
-/* What the first frame of a film becomes, and the bounds of the peak before and after it. */
+/* The values after the first frame of a film, and the limits of the peak before and after it. */
 Test(video_scene, the_first_frame_sets_the_peak_and_the_gain)
 {
     enum { WHITE_PAGE, BRIGHT, GLARE, DARK, LAMP, BLACK, SHOTS };
@@ -539,7 +539,7 @@ Test(video_scene, the_first_frame_sets_the_peak_and_the_gain)
     struct film told = {.settings.prior_nits = 4000};
     show(&told, shots[BLACK]);
     show(&told, shots[DARK]);
-    cr_expect_float_eq(told.settings.peak_nits, 203, 0.2, "a frame has told a peak");
+    cr_expect_float_eq(told.settings.peak_nits, 203, 0.2, "a frame has set the peak");
 }
 
 Test(video_scene, senseless_settings_are_defaults)
@@ -568,8 +568,7 @@ Test(video_scene, senseless_settings_are_defaults)
     }
 }
 
-/* Equal histograms give equal settings; and nearly equal states too, so that another C library's pow does not
- * matter. */
+/* Equal histograms give equal settings. Nearly equal states do too, so another C library's pow does not matter. */
 Test(video_scene, equal_histograms_give_equal_settings)
 {
     for (int s = 0; s < 3; s++) {

@@ -1,4 +1,4 @@
-/* A device's clock told in the host's time, from pairs that enclose its stamps.
+/* Conversion of a device's clock to host time, from pairs of host times that enclose the device's time stamps.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "opencl/device_clock.h"
 
@@ -8,7 +8,7 @@ enum { CALL_NS = 8000, FRAME_NS = 500000 };
 
 static const uint64_t begin_ns = 5000000000000, offset_ns = 1700000000000000000;
 
-/* Device time of a host time, where the device's clock gains so many parts in a million. */
+/* The device time at a host time, if the device's clock gains `ppm` parts per million. */
 static uint64_t stamp_at(uint64_t host_ns, int ppm)
 {
     return host_ns + offset_ns + (uint64_t)((int64_t)(host_ns - begin_ns) / 1000000 * ppm);
@@ -19,7 +19,8 @@ static uint64_t distance(uint64_t a, uint64_t b)
     return a > b ? a - b : b - a;
 }
 
-/* A thousand bands, whose commands are enqueued in calls of CALL_NS and stamped at various times inside of them. */
+/* A thousand bands. Their commands are enqueued in calls of CALL_NS, and get their time stamps at various times
+ * within the calls. */
 static void follow(int ppm)
 {
     struct cox__device_clock clock = {0};

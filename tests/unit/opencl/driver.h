@@ -1,5 +1,5 @@
-/* OpenCL calls of the test program's own, in front of the loader's: they lie, fail and hang as the test says, and note
- * what was asked of them. Without a word of the test's they are the driver's.
+/* OpenCL functions of the test program, which are called before those of the loader. They lie, fail and hang as a
+ * test asks, and record their calls. By default they only pass calls on to the driver.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_DRIVER_H
 #define COX_TESTS_DRIVER_H
@@ -22,14 +22,14 @@ enum { QUEUES_MAX = 256, KEPT_MAX = 256, WAIT_SECONDS = 120 };
     if (!next)                     \
     *(void **)&next = dlsym(RTLD_NEXT, #name)
 
-/* One step of a wait that is to end by then. */
+/* One step of a wait that must end at `wait_ends`. */
 static inline void pause_until(time_t wait_ends, const char *what)
 {
-    cr_assert_lt(time(NULL), wait_ends, "%s did not come in %d s", what, WAIT_SECONDS);
+    cr_assert_lt(time(NULL), wait_ends, "%s did not happen within %d s", what, WAIT_SECONDS);
     nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* Time passes at once where a marker is waited for in vain. */
+/* Each query of the event `endless` moves the clock ahead by a second, so that waits for it pass at once. */
 static _Atomic time_t seconds_ahead;
 
 int clock_gettime(clockid_t clock, struct timespec *now)
@@ -40,11 +40,11 @@ int clock_gettime(clockid_t clock, struct timespec *now)
     return (int)code;
 }
 
-/* Queues in the order of their making; those of an instance are a range. */
+/* Queues in the order of their creation. Those of one instance are consecutive. */
 static cl_command_queue queues[QUEUES_MAX];
 static uint32_t queue_count;
-static _Atomic uint32_t hung_first, hung_end; /* these: their events run for ever */
-static _Atomic uint32_t asked_of_hung;        /* what may block was asked of one of them */
+static _Atomic uint32_t hung_first, hung_end; /* events of the queues in this range never end */
+static _Atomic uint32_t asked_of_hung;        /* a call that may block was made for one of them */
 
 static bool hangs(cl_command_queue queue)
 {
@@ -60,8 +60,8 @@ static void note_asked(cl_command_queue queue)
         asked_of_hung++;
 }
 
-/* Queues that an unmapping went to and that were not seen to be through with it; of each a marker behind the unmapping.
- * One thread at a time. */
+/* Queues with an unmapping that is not known to have ended. Each has a marker behind the unmapping. For one thread
+ * at a time. */
 static cl_command_queue unfinished[QUEUES_MAX];
 static cl_event unfinished_markers[QUEUES_MAX];
 
@@ -157,9 +157,9 @@ CL_API_ENTRY cl_int CL_API_CALL clReleaseContext(cl_context context)
     return next(context);
 }
 
-static _Atomic cl_int query_code;     /* a status query's own error */
-static _Atomic cl_int query_status;   /* what it says instead; 0 = the truth */
-static _Atomic(cl_event) false_event; /* of which it says that it has failed */
+static _Atomic cl_int query_code;     /* the error that a status query returns */
+static _Atomic cl_int query_status;   /* the status that it reports instead of the true one; 0: the true one */
+static _Atomic(cl_event) false_event; /* the event that is reported as failed */
 static atomic_bool was_false;
 
 CL_API_ENTRY cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info what, size_t bytes, void *value,
@@ -185,7 +185,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventInfo(cl_event event, cl_event_info wha
     return code;
 }
 
-/* Its handle may be given to another event after it. */
+/* Another event may get its handle afterwards. */
 CL_API_ENTRY cl_int CL_API_CALL clReleaseEvent(cl_event event)
 {
     NEXT(clReleaseEvent);
@@ -209,12 +209,12 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventProfilingInfo(cl_event event, cl_profi
     return code;
 }
 
-/* The one that is refused, counted down; 0 = none. */
+/* Counters; the call that counts down to zero is refused. 0: none. */
 static _Atomic uint32_t refuse_arg, refuse_launch, refuse_write, refuse_buffer;
 static cl_int launch_code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
-static atomic_bool next_launch_is_false; /* its event will say that it failed */
+static atomic_bool next_launch_is_false; /* its event will report that it failed */
 
-/* Events of launches, kept while `keep_launches`. */
+/* Events of launches, which are kept while `keep_launches` is set. */
 static bool keep_launches;
 static cl_event launches[KEPT_MAX];
 static uint32_t launch_count;
@@ -262,7 +262,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue queue, cl_
     return next(queue, mem, blocking, offset, bytes, data, wait_count, wait, event);
 }
 
-static atomic_int buffers; /* made and not released */
+static atomic_int buffers; /* created and not released */
 
 CL_API_ENTRY cl_mem CL_API_CALL clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
                                                cl_int *code)
@@ -283,7 +283,7 @@ CL_API_ENTRY cl_int CL_API_CALL clReleaseMemObject(cl_mem mem)
     return next(mem);
 }
 
-/* Callbacks are passed on, refused, or kept for the test to call when it likes. */
+/* Callbacks are passed on, refused, or kept until the test calls them. */
 enum { CALLBACKS_WORK, CALLBACKS_ARE_REFUSED, CALLBACKS_ARE_KEPT };
 
 struct kept {

@@ -1,5 +1,5 @@
-/* What the OpenCL backend does when a call of the driver fails half-way through a band. The calls at fault are this
- * program's own, in front of the loader's.
+/* What the OpenCL backend does if a driver call fails in the middle of a band. This program replaces the calls that
+ * fail, in front of the loader.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "specs.h"
@@ -9,8 +9,8 @@
 
 enum { ROWS = 64, COLUMNS = 64 };
 
-static atomic_bool is_old;       /* -cl-kernel-arg-info is not known, as before OpenCL 1.2 */
-static atomic_uint refused_info; /* builds with it, since then */
+static atomic_bool is_old;       /* the driver does not know -cl-kernel-arg-info, as before OpenCL 1.2 */
+static atomic_uint refused_info; /* builds with that option since then */
 
 CL_API_ENTRY cl_int CL_API_CALL clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices,
                                                const char *options, void(CL_CALLBACK *notify)(cl_program, void *),
@@ -24,7 +24,7 @@ CL_API_ENTRY cl_int CL_API_CALL clBuildProgram(cl_program program, cl_uint count
     return next(program, count, devices, options, notify, user);
 }
 
-/* ---- two devices, the first of them slow; out of two stages ---- */
+/* ---- two devices, the first one slow; two stages compute `out` ---- */
 
 static const char source[] =
     "#define ARGS (global uint *buffer, int columns, int first, int rows)\n"
@@ -101,8 +101,8 @@ static cox_status run(cox_session *of)
     return cox__session_run(of, &(const struct cox__frame_spec){.buffers = &buffer, .buffer_count = 1});
 }
 
-/* The frame is done, with the rows of `put`; nothing touches the application's memory any more, until all kernels have
- * ended that were begun for it. */
+/* The frame is done, with the rows of `put`. Then wait for all kernels that were started for it, and check that
+ * nothing wrote to the application's memory. */
 static void check_done(void)
 {
     const time_t wait_ends = time(NULL) + WAIT_SECONDS;
@@ -145,7 +145,7 @@ Test(cl_faults, a_band_in_place_that_began_is_not_run_again)
     refuse_launch = 2;
     cr_assert_eq(run(session), COX_E_DEVICE_LOST);
     cr_assert_eq(refuse_launch, 0);
-    cr_assert_eq(run(session), COX_OK); /* the other device goes on alone */
+    cr_assert_eq(run(session), COX_OK); /* the other device continues alone */
 }
 
 Test(cl_faults, a_band_in_place_that_never_began_goes_elsewhere)
@@ -179,11 +179,11 @@ Test(cl_faults, memory_goes_after_what_was_enqueued_for_it)
     cox_session *other;
     session_new(&other, COX__WRITE, "nothing", "put", 0.25);
     cr_assert_eq(run(session), COX_OK);
-    cr_assert_eq(run(other), COX_OK); /* its bands take the place of the first session's */
+    cr_assert_eq(run(other), COX_OK); /* its bands replace those of the first session */
     cox_buffer_destroy(&buffer);
     const time_t wait_ends = time(NULL) + WAIT_SECONDS;
     for (int q = 0; q < QUEUES_MAX; q++)
         while (unfinished[q])
-            pause_until(wait_ends, "the end of an unmapping"); /* it goes in the background */
+            pause_until(wait_ends, "the end of an unmapping"); /* it is released in the background */
     cox_session_destroy(&other);
 }

@@ -1,5 +1,5 @@
-/* What the OpenCL backend makes of drivers that lie, fail and hang: its operations called directly, without an engine.
- * The calls at fault are this program's own, in front of the loader's.
+/* What the OpenCL backend does with drivers that lie, fail and hang. Its operations are called directly, without an
+ * engine. This program replaces the driver's calls, in front of the loader.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "specs.h"
@@ -28,11 +28,11 @@ static const char source[] =
 static struct {
     struct cox__backend *backend;
     const struct cox__backend_ops *ops;
-    struct cox__watchdog *watchdog; /* NULL: calls are not watched */
+    struct cox__watchdog *watchdog; /* NULL: no watchdog */
     struct cox__log log;
     struct cox__pipeline pipeline;
     struct cox__mem *mems[2];
-    struct cox__instance *instance; /* the test's first, which goes with its end; a test that destroys it sets NULL */
+    struct cox__instance *instance; /* the test's first instance, destroyed at its end; NULL if the test destroys it */
     uint32_t *in, *out;
     uint32_t seed;
     _Atomic uint32_t posts;
@@ -117,7 +117,7 @@ static struct cox__job job_of(struct cox__instance *instance, uint32_t slot, uin
     return (struct cox__job){.instance = instance, .slot = slot, .first_row = first, .rows = rows, .mems = rig.mems};
 }
 
-/* A backend with one instance; a job of the whole frame for it. */
+/* A backend with one instance, and a job of the whole frame for it. */
 static struct cox__job begin(const char *devices)
 {
     begin_without_instance(devices);
@@ -143,7 +143,7 @@ static void end(void)
 
 TestSuite(cl_instances, .fini = end, .timeout = 600);
 
-/* The queues made from `mark` on hang. */
+/* The queues created after `mark` hang. */
 static void hang_from(uint32_t mark)
 {
     hung_first = mark;
@@ -195,7 +195,7 @@ static void check_untouched(uint32_t rows)
             cr_assert_fail("element %u of frame %u was written", i, rig.seed);
 }
 
-/* One band of the whole frame that goes well. */
+/* One successful band of the whole frame. */
 static void run_frame(struct cox__instance *instance)
 {
     struct cox__job job = job_of(instance, 0, 0, ROWS);
@@ -210,7 +210,7 @@ static void keep_first(void *into, const void *partial, size_t bytes, void *user
     (void)into, (void)partial, (void)bytes, (void)user;
 }
 
-/* ---- contexts of an instance's own ---- */
+/* ---- an instance's own contexts ---- */
 
 static const char *const selections[] = {"cpu:2x1=shared", "cpu:2x1=mapped", "cpu:2x1=staged"};
 
@@ -251,7 +251,7 @@ Test(cl_instances, a_device_that_was_lost_gets_a_context_of_its_own_in_later_ses
 
 /* ---- band objects ---- */
 
-/* So often that what else there is on the memory is out of use. */
+/* LONG bands are enough to make all other band objects count as out of use. */
 enum { LONG = 1100, RANGES = 24 };
 
 static void run_band(struct cox__instance *instance, uint32_t first, uint32_t rows)
@@ -353,7 +353,7 @@ Test(cl_instances, a_callback_that_comes_twice_posts_no_band_that_is_over)
 
 Test(cl_instances, a_callback_that_comes_again_much_later_speaks_for_no_other_band)
 {
-    enum { BANDS = 200 }; /* more than there are records at first: they are used again */
+    enum { BANDS = 200 }; /* more than the initial number of records, so they are reused */
     struct cox__job job = begin("cpu");
     callbacks = CALLBACKS_ARE_KEPT;
     for (uint32_t i = 0; i < BANDS; i++) {
@@ -384,7 +384,7 @@ Test(cl_instances, a_late_callback_does_not_speak_for_the_next_band)
     cr_assert_eq(rig.posts, 0);
 }
 
-/* A band that still runs when its callback comes. */
+/* Start a band whose callback comes while it still runs. */
 static void start_with_early_callback(struct cox__job *job)
 {
     const uint32_t mark = queue_count;
@@ -399,7 +399,7 @@ static void start_with_early_callback(struct cox__job *job)
 Test(cl_instances, a_bands_end_is_not_taken_from_a_callback_that_came_early)
 {
     struct cox__job job;
-    profile_queued = profile_start = profile_end = 0; /* by the device's clock it has ended */
+    profile_queued = profile_start = profile_end = 0; /* the device's clock says that it has ended */
     profile_lies = true;
     start_with_early_callback(&job);
     const uint64_t after_the_early_one = rig.ops->now_ns(rig.backend);
@@ -441,7 +441,8 @@ static void ignore_revocation(void *ctx, void *session, void *instance, int role
     (void)ctx, (void)session, (void)instance, (void)role, (void)stuck;
 }
 
-/* A call that never ends would make the watchdog give up an idle device. The call counter is odd inside a call. */
+/* If the backend does not report the end of a call, the watchdog gives up an idle device. The call counter is odd
+ * inside a call. */
 Test(cl_instances, every_call_that_is_watched_is_said_to_be_over)
 {
     const struct cox__watchdog_handler handler = {.revoked = ignore_revocation};
@@ -528,7 +529,7 @@ Test(cl_instances, profiles_that_make_no_sense_are_left_out)
     rig.instance = instance_new(0, false);
     struct cox__job job = job_of(rig.instance, 0, 0, ROWS);
     run(&job);
-    cr_assert_neq(job.kernel_ns, 0, "the driver gives none, and the test tests nothing");
+    cr_assert_neq(job.kernel_ns, 0, "the driver reports none, so the test checks nothing");
     profile_lies = true;
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         profile_queued = lies[i].queued;
@@ -558,8 +559,10 @@ Test(cl_instances, a_band_that_is_polled_without_a_pause_is_not_posted)
     check_rows(0, ROWS);
 }
 
-/* A status that does not exist means that a band runs; one that cannot be asked for, that it will have failed; an
- * unknown negative one, that it has failed. */
+/* What a band's state is after a status query:
+ * - an unknown positive status: it runs
+ * - the query fails: it will have failed
+ * - an unknown negative status: it has failed */
 Test(cl_instances, what_a_status_query_says_decides_what_becomes_of_a_band)
 {
     static const struct {
@@ -601,7 +604,7 @@ Test(cl_instances, a_flush_that_fails_fails_the_bands_under_way_once_they_have_e
     cr_assert(job.failing);
     hung_end = 0;
     cr_assert_eq(poll_end(&job), COX__JOB_FAILED);
-    run_frame(rig.instance); /* and no other */
+    run_frame(rig.instance); /* and for no other frame */
 }
 
 /* ---- what stays on the device ---- */
@@ -631,7 +634,7 @@ Test(cl_instances, rows_stay_on_the_device_until_they_are_fetched)
     job.ranges[job.range_count++] = (struct cox__job_range){0, 0, ROWS}; /* more than this band reads */
     run(&job);
     check_untouched(ROWS);
-    struct cox__job rest = keeping_job(HALF, ROWS - HALF); /* it is given nothing, and has it */
+    struct cox__job rest = keeping_job(HALF, ROWS - HALF); /* copies nothing in: the device has the rows */
     rest.ranges[rest.range_count++] = (struct cox__job_range){0, HALF, ROWS - HALF};
     rest.out = 2;
     run(&rest);
@@ -648,7 +651,7 @@ Test(cl_instances, rows_stay_on_the_device_until_they_are_fetched)
     check_rows(0, ROWS);
 }
 
-/* What a count of the buffers comes to: sub-buffers are counted where they are released only. */
+/* The number of buffers after an instance was created. It counts releases of sub-buffers, but not their creation. */
 static int buffers_after_an_instance(void)
 {
     const int before = buffers;
@@ -665,7 +668,7 @@ Test(cl_instances, nothing_is_kept_where_there_is_no_memory_for_it)
     const int plain = buffers_after_an_instance();
     keep_rows_on_the_device();
     for (uint32_t which = 1; which <= 4; which++) {
-        refuse_buffer = 4 + which; /* behind those of two queue slots */
+        refuse_buffer = 4 + which; /* after the buffers of two queue slots */
         cr_assert_eq(buffers_after_an_instance(), plain);
         cr_assert_eq(refuse_buffer, 0);
     }
@@ -679,7 +682,7 @@ Test(cl_instances, no_memory_at_the_first_launch_is_said_at_submission)
     refuse_launch = 1;
     cr_assert_eq(submit(&job), COX_E_DEVICE_MEMORY);
     check_untouched(ROWS);
-    run_frame(rig.instance); /* what was unmapped for nothing is given again */
+    run_frame(rig.instance); /* the memory that was unmapped without use is mapped again */
 }
 
 Test(cl_instances, an_argument_that_was_refused_is_set_again)
@@ -688,7 +691,7 @@ Test(cl_instances, an_argument_that_was_refused_is_set_again)
     job.rows = ROWS / 2;
     run(&job);
     job.rows = ROWS;
-    refuse_arg = 3; /* behind the buffers': the number of rows */
+    refuse_arg = 3; /* after those of the buffers: the number of rows */
     cr_assert_neq(submit(&job), COX_OK);
     cr_assert_eq(refuse_arg, 0);
     run_frame(rig.instance);
@@ -699,7 +702,7 @@ Test(cl_instances, no_memory_after_something_was_enqueued_is_a_band_that_fails)
     const uint32_t mark = queue_count;
     struct cox__job job = begin("cpu=staged");
     hang_from(mark);
-    refuse_launch = 1; /* behind its copy */
+    refuse_launch = 1; /* after its copy */
     cr_assert_eq(submit(&job), COX_OK);
     cr_assert(job.failing);
     cr_assert_eq(poll_once(&job), COX__JOB_RUNNING);
@@ -734,8 +737,8 @@ Test(cl_instances, memory_is_had_where_none_can_be_pinned)
 
 /* ---- devices that hang ---- */
 
-/* A backend whose first instance has a band that never ends beside one that ended before, so that both kinds of band
- * objects are there; and an instance of the second device, which is returned. The first one is abandoned. */
+/* A backend whose first instance has one band that never ends, and one that has ended, so both kinds of band
+ * objects exist. Returns an instance of the second device. The first instance is abandoned. */
 static struct cox__instance *begin_with_a_hung_one(const char *devices, struct cox__job *job)
 {
     begin_without_instance(devices);
@@ -854,7 +857,7 @@ Test(cl_instances, memory_that_a_device_does_not_give_back_in_time_is_leaked)
         rig.mems[m] = NULL;
         waited[m] = seconds_ahead - before;
     }
-    rig.out[0] = 1; /* still there */
+    rig.out[0] = 1; /* the memory still exists */
     markers_never_end = false;
     cr_expect_lt(2 * waited[0], waited[1], "after a device was late once it is not waited for as long: %ld s, then %ld",
                  (long)waited[1], (long)waited[0]);

@@ -1,4 +1,4 @@
-/* What applications with OpenCL of their own are told of a device that was lost.
+/* What an application that uses OpenCL itself learns about a lost device.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "opencl/internal.h"
 #include "engine/state.h"

@@ -1,4 +1,4 @@
-/* Programs are shared by the sessions of a runtime, and outlive them.
+/* The sessions of a runtime share programs, and programs outlive the sessions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "opencl/cl.h"
 #include "opencl/internal.h"
@@ -47,7 +47,7 @@ Test(cl_programs, the_same_source_and_options_are_built_once)
     cox__cl_program_put(backend, first, true);
     cox__cl_program_put(backend, again, true);
     again = get(backend, "-DONE=1");
-    cr_assert_eq(again, first, "it has stayed for the next session");
+    cr_assert_eq(again, first, "the program is kept for the next session");
     cox__cl_program_put(backend, again, true);
     cox__cl_program_put(backend, other, true);
     cox__cl_program_put(backend, NULL, true);
@@ -67,7 +67,7 @@ Test(cl_programs, what_does_not_build_is_an_error_each_time)
     backend_end(backend);
 }
 
-/* Nor by a session that comes while the first one still has it. */
+/* Not even by a session that starts while the first one still uses it. */
 Test(cl_programs, one_of_a_device_that_failed_is_not_used_again)
 {
     struct cox__cl_backend *backend = backend_new();
@@ -77,12 +77,12 @@ Test(cl_programs, one_of_a_device_that_failed_is_not_used_again)
     cr_assert_neq(fresh, again);
     cox__cl_program_put(backend, again, true);
     cr_assert_eq(backend->programs, fresh);
-    cr_assert_null(fresh->next, "the one that failed is gone with its last user");
+    cr_assert_null(fresh->next, "the failed program is released with its last user");
     cox__cl_program_put(backend, fresh, true);
     backend_end(backend);
 }
 
-/* Those that were asked for last. */
+/* The most recently requested ones stay. */
 Test(cl_programs, only_so_many_stay_that_no_session_uses)
 {
     enum { STAY = 32, MANY = STAY + 2 };

@@ -1,4 +1,4 @@
-/* The device selection language: parsing and matching.
+/* The language that selects devices: parsing and matching.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "opencl/select.h"
 
@@ -38,7 +38,7 @@ static struct cox_device_info device(const char *platform, const char *name, enu
     return info;
 }
 
-/* What was selected, as text: kind, sub-devices and mode of each entry, and in brackets how it was written. */
+/* The selection as text: kind, sub-devices and mode of each entry, and how it was written in brackets. */
 static const char *selected(void)
 {
     static const char *const modes[] = {
@@ -190,7 +190,7 @@ Test(select, matches_by_type_index_and_name)
     cr_assert_not(cox__cl_select_match(&selection.entries[0], NULL));
 }
 
-/* Any text at all either parses into entries within bounds or is refused with a terminated sentence. */
+/* Any text is either parsed into valid entries, or refused with a terminated sentence. */
 Test(select, survives_arbitrary_text)
 {
     static const char letters[] = "cpugxal,.:=0123456789 \tX-\xc3\xa9";

@@ -1,4 +1,4 @@
-/* The list of writable arguments that an entry of the kernel cache begins with.
+/* The list of writable arguments at the beginning of an entry of the kernel cache.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "opencl/internal.h"
 

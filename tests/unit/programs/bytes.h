@@ -1,4 +1,4 @@
-/* Bytes that a test puts together, and files of them.
+/* Byte sequences that a test builds, and files of them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_BYTES_H
 #define COX_TESTS_BYTES_H
@@ -19,7 +19,7 @@ struct bytes {
 static inline void put(struct bytes *b, const void *data, size_t count)
 {
     if (!count)
-        return; /* nothing may be NULL */
+        return; /* memcpy must not get NULL */
     if (b->count + count > b->capacity) {
         b->capacity = (b->count + count) * 2;
         b->data = realloc(b->data, b->capacity);
@@ -41,7 +41,7 @@ static inline void put_times(struct bytes *b, const char *text, int times)
         put_text(b, text);
 }
 
-/* A file's content. It stays until the next file but one is loaded. */
+/* The contents of a file. They stay valid until the file after the next one is loaded. */
 static inline struct bytes *load_file(const char *path)
 {
     static struct bytes both[2];

@@ -1,4 +1,4 @@
-/* Pictures that a test puts together, changes and decodes; for the tests of pictures in.
+/* Pictures that a test builds, changes and decodes; for the tests of picture input.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_DECODING_H
 #define COX_TESTS_DECODING_H
@@ -7,7 +7,7 @@
 #include "media/picture.h"
 #include "unit/programs/bytes.h"
 
-/* The file of a test. */
+/* The file that a test builds. */
 static struct bytes made;
 
 static inline void make(const void *data, size_t bytes)
@@ -40,7 +40,7 @@ static inline void put_float(struct bytes *b, float value)
     put_u32(b, bits);
 }
 
-/* In the place of what is there. */
+/* Overwrite the bytes at this place. */
 static inline void patch_u32(uint8_t *at, uint32_t value)
 {
     put_u32(&(struct bytes){at, 0, 4}, value);
@@ -50,7 +50,7 @@ static inline void patch_u32(uint8_t *at, uint32_t value)
 
 enum { CANARY_BYTES = 24 };
 
-/* The one that was decoded last. */
+/* The picture that was decoded last. */
 static struct {
     struct picture_format format;
     uint8_t *pixels;
@@ -71,7 +71,7 @@ static inline void decode(const void *data, size_t bytes, enum picture_alpha alp
     const struct picture_format *format = picture_input_format(input);
     decoded.format = *format;
     cr_assert(format->width > 0 && format->height > 0);
-    if ((uint64_t)format->width * format->height > 4000000) { /* a believable lie: not here */
+    if ((uint64_t)format->width * format->height > 4000000) { /* a plausible size that is too large for this test */
         picture_input_close(&input);
         return;
     }
@@ -85,12 +85,12 @@ static inline void decode(const void *data, size_t bytes, enum picture_alpha alp
         cr_assert_eq(picture_input_read(input, decoded.pixels, decoded.pitch, &decoded.error), PICTURE_READ_END);
     for (uint32_t y = 0; y < format->height; y++)
         for (size_t i = row; i < decoded.pitch; i++)
-            cr_assert_eq(decoded.pixels[y * decoded.pitch + i], 0xa5, "row %u was left behind its end", y);
+            cr_assert_eq(decoded.pixels[y * decoded.pitch + i], 0xa5, "row %u was written past its end", y);
     picture_input_close(&input);
     cr_assert(input == NULL);
 }
 
-/* The file that was made is a picture. */
+/* Decode the file that was built. It must be a picture. */
 static inline void decode_made(void)
 {
     decode(made.data, made.count, PICTURE_ALPHA_BLACK);
@@ -119,7 +119,8 @@ static inline void expect_pixel(uint32_t x, uint32_t y, float r, float g, float 
         cr_expect_eq(at(x, y, c), expected[c], "%u, %u, channel %d: %g", x, y, c, (double)at(x, y, c));
 }
 
-/* Decodes a copy that is exactly as long, for the address sanitizer; changed by `change` before, if given. */
+/* Decode a copy that has exactly this length, so that the address sanitizer finds reads past its end. `change`, if
+ * given, modifies the copy first. */
 static inline void decode_copy(size_t bytes, size_t head, void (*change)(uint8_t *data, size_t bytes, size_t head),
                                enum picture_alpha alpha)
 {
@@ -143,7 +144,7 @@ static inline uint32_t random_below(uint32_t bound)
     return (uint32_t)((random_state >> 32) * bound >> 32);
 }
 
-/* Change some bytes, more often near the front where the header is; sometimes to extreme values. */
+/* Change some bytes, more often in the header at the front, sometimes to extreme values. */
 static inline void mutate(uint8_t *data, size_t bytes, size_t head)
 {
     static const uint8_t extreme[] = {0, 1, 0x7f, 0x80, 0xff};
@@ -155,7 +156,7 @@ static inline void mutate(uint8_t *data, size_t bytes, size_t head)
     }
 }
 
-/* Whatever comes out, it comes out: an error with words, or pixels within their rows (decode checks). */
+/* Decoding a changed file must give an error with a message, or pixels inside their rows (decode checks this). */
 static inline void mutate_and_decode(size_t head, int rounds)
 {
     for (int round = 0; round < rounds; round++) {

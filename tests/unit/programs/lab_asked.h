@@ -1,4 +1,4 @@
-/* A database of the test's own, and what is in it.
+/* The test's own database, and queries of its contents.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAB_ASKED_H
 #define COX_TESTS_LAB_ASKED_H
@@ -18,7 +18,7 @@ static inline sqlite3 *open_db(void)
     return db;
 }
 
-/* The answer to a query of one row, columns separated by '|' (static storage). */
+/* The answer to a query that returns one row, with '|' between the columns (static storage). */
 static inline const char *ask(const char *sql)
 {
     static char answer[1024];

@@ -1,5 +1,5 @@
-/* Kernels of the user's own in cox-lab: what their JSON may say, what their buffers hold, and how what they wrote is
- * compared.
+/* The user's own kernels in cox-lab: what their JSON may contain, what their buffers contain, and how their results
+ * are compared.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/run/user_pipeline.h"
 #include "unit/programs/lab_support.h"
@@ -23,7 +23,7 @@ static const char whole_text[] =
     "'halo_rows': 2}, {'name': 'table', 'whole': true}, {'name': 'light', 'row_divisor': 4}, {'name': 'sum', "
     "'in_place': true}, {'name': 'tile', 'local_bytes': 256}]}";
 
-/* ' stands for " in the text. */
+/* Each ' in the text becomes ". */
 static bool parse(const char *text, struct lab_bindings *out)
 {
     char *json = lab_replace(strdup(text), '\'', '"');
@@ -33,7 +33,7 @@ static bool parse(const char *text, struct lab_bindings *out)
     return parsed;
 }
 
-/* ' stands for " in both. */
+/* Each ' in both texts becomes ". */
 static void refuse(const char *text, const char *about)
 {
     struct lab_bindings b;
@@ -76,7 +76,7 @@ static const char passes_text[] =
     "'fused': true, 'item_rows': 2, 'arguments': [{'name': 'middle', 'halo_rows': 2}, {'name': 'out', "
     "'row_divisor': 2}]}]}";
 
-/* A text with its first `from` made `to`. */
+/* A copy of the text with the first `from` replaced by `to`. */
 static char *changed_in(const char *whole, const char *from, const char *to)
 {
     const char *at = strstr(whole, from);
@@ -193,7 +193,7 @@ Test(lab_bindings, refuses_with_the_place)
     refuse("", "");
 }
 
-/* `count` copies of a text, with commas between. */
+/* `count` copies of a text, separated by commas. */
 static char *copies(const char *of, int count)
 {
     char *text = calloc((size_t)count, strlen(of) + 2);
@@ -204,7 +204,7 @@ static char *copies(const char *of, int count)
     return text;
 }
 
-/* The passes of passes_text with `count` copies of one more before them. */
+/* Refuse the passes of passes_text, preceded by `count` copies of one more pass. */
 static void refuse_more_passes(const char *pass, int count, const char *about)
 {
     char *all = copies(pass, count), *with = malloc(strlen(all) + 32);
@@ -259,11 +259,11 @@ Test(lab_bindings, the_example_is_found_with_its_json_beside_it)
     cr_assert_not_null(strstr(why, "/tmp: is no regular file"), "%s", why);
 }
 
-/* --- What buffers hold -------------------------------------------------------------------------------------------- */
+/* --- Contents of buffers ------------------------------------------------------------------------------------------ */
 
 enum { COLUMNS = 16, ROWS = 20, PITCH = 64 };
 
-/* As the library would have it, with rows of 64 bytes. */
+/* The pipeline as the library makes it, with rows of 64 bytes. */
 static void pipeline_of(const struct lab_user_kernel *kernel, struct lab_user_pipeline *out)
 {
     *out = (struct lab_user_pipeline){
@@ -342,10 +342,10 @@ Test(lab_bindings, a_wrong_byte_is_found_and_padding_is_not_compared)
     enum { OUT = 4 };
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)i;
-    cr_assert(lab_user_compare(&pipeline, OUT, data, why, sizeof why), "nothing is known to be right yet");
+    cr_assert(lab_user_compare(&pipeline, OUT, data, why, sizeof why), "no correct result is known yet");
     cr_assert(lab_user_keep(&pipeline, OUT, data));
     cr_assert(lab_user_compare(&pipeline, OUT, data, why, sizeof why));
-    data[3 * PITCH + COLUMNS] ^= 1; /* beyond the row's last column */
+    data[3 * PITCH + COLUMNS] ^= 1; /* past the row's last column */
     cr_assert(lab_user_compare(&pipeline, OUT, data, why, sizeof why));
     data[3 * PITCH + 5] ^= 1;
     data[9 * PITCH] ^= 1;
@@ -354,6 +354,6 @@ Test(lab_bindings, a_wrong_byte_is_found_and_padding_is_not_compared)
     lab_user_spoil(&pipeline, OUT, data);
     cr_assert_not(lab_user_compare(&pipeline, OUT, data, why, sizeof why));
     cr_assert_not_null(strstr(why, "in 20 of 20 rows, first in row 0, byte 0"), "%s", why);
-    cr_assert(lab_user_compare(&pipeline, 0, data, why, sizeof why), "what is only read is not compared");
+    cr_assert(lab_user_compare(&pipeline, 0, data, why, sizeof why), "bindings that are only read are not compared");
     lab_user_pipeline_free(&pipeline);
 }

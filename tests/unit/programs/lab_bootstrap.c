@@ -1,4 +1,4 @@
-/* Intervals by a block bootstrap.
+/* Confidence intervals by a block bootstrap.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/run/bootstrap.h"
 #include "lab/run/frame_figures.h"
@@ -55,7 +55,8 @@ Test(lab_bootstrap, less_than_two_blocks_say_nothing)
     lab_blocks_free(&two);
 }
 
-/* Of independent values of deviation 1: 1.96 / sqrt(n) to each side of the mean, and of n intervals 95 % hold 10. */
+/* Independent values with a standard deviation of 1. The interval reaches 1.96 / sqrt(n) to each side of the mean,
+ * and 95 % of the intervals contain the true mean of 10. */
 Test(lab_bootstrap, intervals_are_as_wide_as_theory_says)
 {
     enum { COUNT = 400, TIMES = 100 };
@@ -76,7 +77,7 @@ Test(lab_bootstrap, intervals_are_as_wide_as_theory_says)
     cr_assert(held_median >= 86, "%d of %d", held_median, TIMES);
 }
 
-/* Frames that are alike in blocks: drawn one by one they would seem to say eight times as much. */
+/* Blocks of similar frames. Drawn one by one, the frames would count as eight times as many. */
 Test(lab_bootstrap, frames_that_are_alike_count_as_what_they_are)
 {
     struct lab_intervals together, alone;
@@ -88,7 +89,7 @@ Test(lab_bootstrap, frames_that_are_alike_count_as_what_they_are)
     cr_assert(lab_bootstrap(&blocks, NULL, &together));
     cr_assert(lab_bootstrap(&others, NULL, &alone));
     double ratio = (together.mean.high - together.mean.low) / (alone.mean.high - alone.mean.low);
-    cr_assert(ratio > 2.2 && ratio < 3.5, "%g instead of the root of 8", ratio);
+    cr_assert(ratio > 2.2 && ratio < 3.5, "%g, expected the square root of 8", ratio);
 }
 
 Test(lab_bootstrap, the_same_values_give_the_same_intervals)
@@ -106,7 +107,7 @@ Test(lab_bootstrap, the_same_values_give_the_same_intervals)
     cr_assert(both[0].p50.low == both[1].p50.low && both[0].ratio.high == both[1].ratio.high);
 }
 
-/* --- Of a run ----------------------------------------------------------------------------------------------------- */
+/* --- Figures of a run --------------------------------------------------------------------------------------------- */
 
 enum { STRIDE = 20, REPEATS = 3 };
 
@@ -119,7 +120,7 @@ Test(lab_run, repeats_are_figured_together)
     struct lab_run_figures figures;
     for (int f = 0; f < STRIDE * REPEATS; f++)
         frames[f] = (struct lab_run_frame){.ns = f % STRIDE < 4 ? 9000 : 100, .joules = -1, .split = 1};
-    for (int f = 0; f < 5; f++) /* one repeat settles late, one never */
+    for (int f = 0; f < 5; f++) /* one repeat settles late, one never settles */
         frames[STRIDE + 4 + f].ns = 500;
     for (int f = 0; f < 16; f++)
         frames[2 * STRIDE + 4 + f].ns = 300;

@@ -1,5 +1,7 @@
-/* A film over many machines: what is known beforehand comes out of the simulation, the formula is near to it, and
- * figures come back from the times of a run.
+/* Mapping a film on many machines:
+ * - the simulation gives the known results
+ * - the formula comes near to the simulation
+ * - the figures of a cluster can be computed from the times of a run
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/cluster/description.h"
 #include "lab/cluster/times.h"
@@ -14,7 +16,7 @@
 
 TestSuite(lab_cluster, .timeout = 300);
 
-/* Machines that map ten frames a second, and nothing else. */
+/* Machines that map ten frames per second and do nothing else. */
 static struct cluster plain(uint64_t frames)
 {
     return (struct cluster){.name = "plain",
@@ -53,12 +55,12 @@ Test(lab_cluster, equal_pieces_go_to_the_machine_that_is_free)
 {
     struct cluster cluster = plain(30);
     cluster.kinds[0].begin_s = 0.5;
-    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 2, 3, 1).total, 3, 1e-6); /* one of them has two */
+    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 2, 3, 1).total, 3, 1e-6); /* one of the machines does two pieces */
     cluster.kind_count = 2;
     cluster.kinds[1] = (struct cluster_kind){.count = 1, .fps = {[CLUSTER_MAP] = 100}};
-    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 2, 3, 1).total, 1.5, 1e-6); /* while the quick one does two */
+    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 2, 3, 1).total, 1.5, 1e-6); /* while the fast one does two pieces */
     cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 2, 1000, 1).shared[CLUSTER_MAP], 30 / 3.6667,
-                       9); /* pieces of none */
+                       9); /* pieces without frames */
 }
 
 Test(lab_cluster, unlike_machines_under_mpi_end_together)
@@ -81,7 +83,7 @@ Test(lab_cluster, storage_gives_no_more_than_it_has)
     struct cluster cluster = plain(4000);
     cluster.read_bytes = 60;
     cluster.written_bytes = 40;
-    cluster.storage_bytes_per_s = 5000; /* fifty frames a second: five machines */
+    cluster.storage_bytes_per_s = 5000; /* fifty frames per second, which is five machines */
     for (int engine = 0; engine < CLUSTER_ENGINES; engine++) {
         const double two = run(&cluster, (enum cluster_engine)engine, 2, 40, 1).total;
         const double twenty = run(&cluster, (enum cluster_engine)engine, 20, 400, 1).total;
@@ -89,31 +91,32 @@ Test(lab_cluster, storage_gives_no_more_than_it_has)
         cr_expect(twenty >= 80 - 1e-6 && twenty < 84, "%g", twenty);
     }
     cluster.storage_bytes_per_s = 0;
-    cluster.machine_bytes_per_s = 500; /* five frames a second each */
+    cluster.machine_bytes_per_s = 500; /* five frames per second for each machine */
     cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 4, 4, 1).total, 200, 1e-6);
 }
 
 Test(lab_cluster, a_slow_reader_leaves_its_part_to_the_others)
 {
-    /* Of 900 bytes a second the slow machine wants 100, the others 1000 each: they have 400 each. */
+    /* The storage gives 900 bytes per second. The slow machine needs 100, the other two 1000 each, so they get 400
+     * each. */
     struct cluster cluster = plain(3000);
     cluster.read_bytes = 100;
     cluster.storage_bytes_per_s = 900;
     cluster.kind_count = 2;
     cluster.kinds[0].fps[CLUSTER_MAP] = 1;
     cluster.kinds[1] = (struct cluster_kind){.count = 2, .fps = {[CLUSTER_MAP] = 10}};
-    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 3, 3, 1).total, 1000, 1e-6); /* the slow one's, unhindered */
+    cr_expect_float_eq(run(&cluster, CLUSTER_QUEUE, 3, 3, 1).total, 1000, 1e-6); /* that of the slow machine */
 }
 
 Test(lab_cluster, deaths_cost_what_was_at_work)
 {
     struct cluster cluster = plain(8640);
-    cluster.deaths_per_day = 1000; /* 864 seconds of work: ten of them */
+    cluster.deaths_per_day = 1000; /* 864 seconds of work, so ten deaths */
     cluster.again_s = 0;
     double mpi = 0, queue = 0, deaths = 0;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         const struct cluster_times one = run(&cluster, CLUSTER_MPI, 1, 0, seed);
-        const struct cluster_times other = run(&cluster, CLUSTER_QUEUE, 1, 864, seed); /* a second each */
+        const struct cluster_times other = run(&cluster, CLUSTER_QUEUE, 1, 864, seed); /* pieces of one second */
         mpi += one.total / 200;
         queue += other.total / 200;
         deaths += other.deaths / 200;
@@ -127,12 +130,12 @@ Test(lab_cluster, deaths_cost_what_was_at_work)
     cr_expect_eq(once.total, again.total);
     cr_expect_neq(once.total, run(&cluster, CLUSTER_MPI, 3, 0, 6).total);
     struct cluster_times times;
-    cluster.kinds[0].begin_s = 1e5; /* no range ends before a machine dies */
+    cluster.kinds[0].begin_s = 1e5; /* every machine dies before its range ends */
     const struct cluster_way way = {CLUSTER_MPI, 64, 0};
     cr_expect_not(cluster_simulate(&cluster, &way, 1, &times));
 }
 
-/* The mean of simulated runs over the formula. */
+/* The mean time of simulated runs, divided by the time of the formula. */
 static double over_formula(const struct cluster *cluster, enum cluster_engine engine, uint64_t machines)
 {
     const struct cluster_way way = {engine, machines, 4 * machines};
@@ -174,7 +177,7 @@ Test(lab_cluster, the_formula_counts_deaths_and_frames)
         const double over = mean / model.total;
         cr_expect(over > 0.9 && over < 1.1, "%llu machines: %g", (unsigned long long)machines, over);
     }
-    const struct cluster_way pieces = {CLUSTER_QUEUE, 10, 1000000}; /* of which all but 1000 have no frame */
+    const struct cluster_way pieces = {CLUSTER_QUEUE, 10, 1000000}; /* all but 1000 of these pieces have no frame */
     cluster.deaths_per_day = 0;
     cluster.kinds[0].begin_s = 1;
     cluster_model(&cluster, &pieces, &model, NULL);
@@ -193,7 +196,8 @@ Test(lab_cluster, figures_come_back_from_the_times_of_a_run)
 {
     char folder[] = "/tmp/cox-cluster-XXXXXX", path[64], why[200];
     cr_assert(mkdtemp(folder));
-    /* Rank 0: half a second and 0.1 s a frame, analysed 0.02; rank 1: no beginning, 0.25 s a frame. */
+    /* Rank 0 takes half a second to start, 0.1 s per frame and 0.02 s per analysed frame. Rank 1 starts at once and
+     * takes 0.25 s per frame. */
     write_file(folder, path,
                "step,rank,first,count,start_s,seconds\n"
                "begin,0,0,100,0,2\n"

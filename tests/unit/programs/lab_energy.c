@@ -1,4 +1,4 @@
-/* The processor's energy counters, in a made-up /sys/class/powercap.
+/* The processor's energy counters, in a simulated /sys/class/powercap.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/telemetry/energy.h"
 #include "support/folder.h"
@@ -141,7 +141,7 @@ Test(lab_energy, says_that_a_counter_may_not_be_read)
     char path[128];
     make_domain("intel-rapl:0", "package-0", 0);
     snprintf(path, sizeof path, "%s/intel-rapl:0/energy_uj", folder);
-    unlink(path); /* root may read everything, but not what is not there */
+    unlink(path); /* root may read everything, so remove the file */
     refuse(folder, "cannot be read");
     make_domain("intel-rapl:0", "package-0", 0);
     put_file("intel-rapl:0", "energy_uj", "many");

@@ -1,4 +1,5 @@
-/* A recorded run fitted: the numbers of the scenario that it was recorded in come out, and its policies are forecast.
+/* cox-lab fit on a recorded run: it finds the numbers of the scenario that was recorded, and forecasts the
+ * policies.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/fit/check.h"
 #include "unit/programs/lab_recorded.h"
@@ -66,9 +67,9 @@ Test(lab_fit, finds_the_engine_in_bands_that_end_by_the_host_s_clock)
     estimate(SHAPE DEVICES("") ENGINE(", 'clock': 'host'"), SOME, 1);
     assert_costs(0.01);
     cr_assert(fit.host_clock);
-    /* The fixed part and the wake-up cannot be told apart: their sum is known. */
+    /* The fixed cost and the time to wake up cannot be told apart, so only their sum is known. */
     near(fit.devices[1].fixed_ns + fit.engine.ns, 330e3, 0.15, "fixed of b and wake");
-    /* The end of another band often wakes the engine before. */
+    /* The engine often wakes up earlier, at the end of another band. */
     cr_assert_gt(fit.engine.tail.probability, 0.03);
     near(fit.engine.tail.median_ns, 1200e3, 0.3, "median of the tail");
 }
@@ -117,7 +118,7 @@ Test(lab_fit, forecasts_the_policies_that_were_recorded)
             for (uint32_t i = 0; i < SOME; i++) {
                 snprintf(name, sizeof name, "%.80s, %u in flight", checks[i].name, (unsigned)in_flight);
                 cr_assert_eq(checks[i].simple, strcmp(checks[i].name, "hguided") != 0);
-                /* What a simulation records has no time between frames, where the engine is late, too. */
+                /* A recorded simulation has no time between frames, although the engine may be late there, too. */
                 near(checks[i].forecast_ns, checks[i].mean_ns, in_flight == 1 ? 0.06 : 0.04, name);
             }
         }

@@ -1,5 +1,5 @@
-/* What cox-lab's commands print with --json and --csv: JSON that another reader understands, CSV with the same keys,
- * and the same figures under the same names.
+/* What cox-lab's commands print with --json and --csv. Another reader must understand the JSON, the CSV must have
+ * the same keys, and all commands must use the same names for the same figures.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/commands.h"
 #include "support/folder.h"
@@ -33,7 +33,7 @@ TestSuite(lab_json, .init = begin, .fini = end);
 
 typedef int command_fn(int argc, char **argv);
 
-/* Run a command with words between spaces; what it prints is in `printed`. */
+/* Run a command; `words` are its arguments, separated by spaces. The output is in `printed`. */
 static int command(command_fn *main_of, const char *words)
 {
     char text[400], *argv[32];
@@ -52,7 +52,7 @@ static int command(command_fn *main_of, const char *words)
     return status;
 }
 
-/* The same, with JSON in `root`. */
+/* The same, and parse the output as JSON into `root`. */
 static void json_command(command_fn *main_of, const char *words)
 {
     json_error_t error;
@@ -72,7 +72,8 @@ static double number_of(json_t *row, const char *key)
     return json_number_value(json_object_get(row, key));
 }
 
-/* The first line of CSV has the keys of each object in the array, in their order; returns the number of rows. */
+/* The first line of the CSV must have the keys of each object in the array, in the same order. Returns the number
+ * of rows. */
 static size_t same_keys(json_t *rows)
 {
     char keys[4096];
@@ -91,7 +92,7 @@ static size_t same_keys(json_t *rows)
     return lines - 1;
 }
 
-/* Figures that every command names alike. */
+/* Check the figures that all commands have in common. */
 static void has_common_keys(json_t *row)
 {
     static const char *const keys[] = {"policy", "frames", "mean_us", "p50_us", "p99_us", "mean_over_oracle"};

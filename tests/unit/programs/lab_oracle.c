@@ -1,4 +1,4 @@
-/* The simulator's oracle is one, passes, and what holds in every scenario.
+/* The simulator's oracle is optimal. Also tested: passes, and properties of every scenario.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/sim/oracle.h"
 #include "lab/sim/simulate.h"
@@ -8,7 +8,7 @@
 
 /* --- the oracle --- */
 
-/* Every split of one band a device, in the devices' order. */
+/* Try every split with one band per device, in the order of the devices. */
 static double sweep(uint32_t d, uint32_t first_row, struct cox_split *split)
 {
     if (d == world.device_count) {
@@ -48,7 +48,7 @@ Test(lab_oracle, no_fixed_split_beats_the_oracle)
 {
     assert_oracle(THREE(1080, 24));
     assert_oracle(THREE(110, 4));
-    assert_oracle(THREE(1000, 27)); /* and a rest of one row */
+    assert_oracle(THREE(1000, 27)); /* leaves a rest of one row */
     assert_oracle(THREE(7, 7));
     assert_oracle(THREE(1080, 30) ", 'heavy': [{'first': 0.3, 'rows': 0.2, 'slower': 7}, "
                                   "{'first': 0.4, 'rows': 0.5, 'slower': 0.5}]");
@@ -73,7 +73,7 @@ Test(lab_oracle, the_best_price_is_that_of_some_split_within_the_limit)
     } prices[] = {
         {HUGE_VAL, 0.96},                        /* `b` alone: 160 ms, 0.8 J and 0.16 J */
         {100e6, 32e-3 * 30 + 96e-3 * 5 + 96e-3}, /* in 100 ms `b` does 48 rows, `a` 32 */
-        {1, 56e-3 * 30 + 48e-3 * 5 + 56e-3},     /* none is soon enough: the soonest, 56 and 24 rows in 56 ms */
+        {1, 56e-3 * 30 + 48e-3 * 5 + 56e-3},     /* none meets it; the fastest: 56 and 24 rows in 56 ms */
     };
     set_world("'rows': 80, 'granule': 8, 'frames': 1, 'base_watts': 1, 'devices': [{'name': 'a', 'row_us': 1000, "
               "'watts': 30}, {'name': 'b', 'row_us': 2000, 'watts': 5}]");
@@ -113,7 +113,7 @@ static uint64_t fold_ns(uint64_t hash, double value)
     return fold(hash, bits);
 }
 
-/* Everything that a run says, to the last bit. */
+/* Hash all results of a run, to the last bit. */
 static uint64_t fold_frames(uint64_t hash, const struct lab_sim_frame *run_frames, uint64_t count)
 {
     for (uint64_t f = 0; f < count; f++) {
@@ -129,8 +129,8 @@ static uint64_t fold_frames(uint64_t hash, const struct lab_sim_frame *run_frame
     return hash;
 }
 
-/* Most of the frame split evenly with made-up predictions, the rest on demand: calls on every part of the simulator,
- * and no change of a built-in policy shows in the kept figures. */
+/* This policy splits most of the frame evenly, with made-up predictions, and hands out the rest on demand. It
+ * reaches every part of the simulator, and the kept hashes do not depend on the built-in policies. */
 static cox_status mixed_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void each_scenario(void (*visit)(const struct lab_scenario *found, const 
     cr_assert_geq(count, 25);
 }
 
-/* Without what came later to scenarios. */
+/* Whether the scenario uses none of the newer features, which the kept hash does not cover. */
 static bool is_plain(const struct lab_scenario *found, const struct lab_world *in)
 {
     bool plain = !in->wake_ns && !in->hand_over_ns && !in->stolen && !in->copying;
@@ -211,7 +211,8 @@ static void fold_scenario(const struct lab_scenario *found, const struct lab_wor
 
 Test(lab_oracle, gives_the_same_results_on_every_machine)
 {
-    /* Changes with the scenarios and the simulator; never with the machine, the compiler or its options. */
+    /* This hash changes with the scenarios and the simulator, but not with the machine, the compiler or its
+     * options. */
     each_scenario(fold_scenario);
     cr_assert_eq(kept, UINT64_C(0x620797f7ca598135), "%#" PRIx64, kept);
     cr_assert_eq(kept_overlapping, UINT64_C(0x110b007bd1bc6163), "%#" PRIx64, kept_overlapping);
@@ -263,7 +264,7 @@ Test(lab_oracle, every_row_of_every_frame_is_done_once)
     each_scenario(conserve);
 }
 
-/* --- worlds that are none --- */
+/* --- invalid worlds --- */
 
 Test(lab_oracle, refuses_what_it_cannot_run)
 {
@@ -299,14 +300,14 @@ Test(lab_oracle, refuses_a_world_in_which_nobody_answers)
 
 /* --- passes --- */
 
-/* The second pass has half as many rows, and is slower on `b`. */
+/* The second pass has half as many rows and is slower on `b`. */
 #define PASSES(more) "'passes': [{'name': 'first'}, {'rows': 50, 'devices': [{'device': 'b', 'row_us': 4}]" more "}]"
 
-/* The first pass on `a`, the second one on `b`; each state sees one of them. */
+/* The first pass runs on `a`, the second one on `b`. Each of the two policy states sees one pass. */
 static cox_status crossing_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     uint32_t *rows = state;
-    cr_assert(*rows == 0 || *rows == view->rows, "a pass has a state of its own");
+    cr_assert(*rows == 0 || *rows == view->rows, "each pass has its own policy state");
     *rows = view->rows;
     out->band_count = 1;
     out->bands[0] = (struct cox_band){.device = view->rows == 50, .rows = view->rows};
@@ -336,7 +337,7 @@ Test(lab_oracle, rows_that_move_between_passes_cost_more)
     set_world(TWO ", 'frames': 2, " PASSES(", 'moved_row_us': 3"));
     run(&crossing, NULL);
     ASSERT_VALUES(US(frames[1].wall_ns, 100 + 50 * (4 + 3)), US(frames[1].expected_ns, 100 + 50 * (4 + 3)));
-    /* 67 of 100 rows on `a`, then 40 of 50, of which 6.5 were on `b`: the oracle has fewer of them move. */
+    /* Pass 1 has 67 of 100 rows on `a`, pass 2 has 40 of 50. 6.5 of these were on `b`; the oracle moves fewer. */
     cr_assert_lt(frames[1].oracle_ns, 67e3 + 40e3 + 6.5 * 3e3);
     run(NULL, NULL);
     cr_assert_float_eq(frames[1].wall_ns, frames[1].oracle_ns, 1e-3);
@@ -344,11 +345,11 @@ Test(lab_oracle, rows_that_move_between_passes_cost_more)
 
 static struct {
     uint32_t splits, bands;
-    struct cox_measurement band; /* the last of `a` */
+    struct cox_measurement band; /* the last band of `a` */
     struct cox_frame_measurement frame;
 } heard;
 
-/* A border that moves each time. */
+/* The boundary moves in each split. */
 static cox_status moving_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
 {
     const uint32_t border = heard.splits++ % 2 ? 60 : 40;
@@ -379,7 +380,7 @@ static const struct cox_policy moving = {.name = "moving",
                                          .observe = moving_observe,
                                          .observe_frame = moving_observe_frame};
 
-/* As in the runtime: on `a` 40 rows take 40 + 3 * 40 us, on `b` 60 rows 2 * 60 + 60 us. */
+/* As in the runtime. `a` takes 40 + 3 * 40 us for 40 rows, `b` takes 2 * 60 + 60 us for 60 rows. */
 Test(lab_oracle, passes_of_as_many_rows_share_a_split)
 {
     set_world(TWO ", 'frames': 1, 'passes': [{}, {'moved_row_us': 5, 'devices': [{'device': 'a', 'row_us': 3}, "
@@ -398,7 +399,7 @@ Test(lab_oracle, passes_of_several_frames_overlap)
 {
     set_world(TWO ", 'frames': 20, " PASSES(""));
     run(&crossing, &two_in_flight);
-    /* `a` is at the next frame's first pass meanwhile. */
+    /* Meanwhile `a` runs the first pass of the next frame. */
     ASSERT_VALUES(US(frames[10].period_ns, 200), US(frames[0].wall_ns, 300));
 }
 

@@ -1,4 +1,4 @@
-/* Chance that is the same everywhere.
+/* Random numbers that are the same on all machines.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/sim/random.h"
 #include <criterion/criterion.h>
@@ -34,7 +34,7 @@ Test(lab_random, normal_is_the_inverse_of_the_distribution)
     for (double u = 1e-12; u < 1; u += u < 0.01 ? u * 0.37 : 0.0037) {
         double z = lab_random_normal(u);
         double back = 0.5 * erfc(-z / sqrt(2));
-        /* An error of z by 1.2e-9 of it is one of u by z squared as much in the tail. */
+        /* In the tail, a relative error of 1.2e-9 in z is z squared times that in u. */
         cr_assert_float_eq(back / u, 1, 2e-9 * (2 + z * z), "u %g becomes %.12g", u, back);
     }
     cr_assert_float_eq(lab_random_normal(0.5), 0, 1e-15);

@@ -1,4 +1,4 @@
-/* What tests of recorded sessions share: a scenario recorded in a database of their own, and read again.
+/* Shared by tests of recorded sessions: a scenario that is recorded in the test's own database, and read back.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAB_RECORDED_H
 #define COX_TESTS_LAB_RECORDED_H
@@ -14,7 +14,7 @@
 
 enum { SOME = 4 };
 
-static struct lab_replay_data *data; /* NULL = not read since it was recorded */
+static struct lab_replay_data *data; /* NULL: not read since it was recorded */
 
 static inline void make_path(void)
 {
@@ -30,7 +30,7 @@ static inline void remove_path(void)
     remove(path);
 }
 
-/* A scenario of these keys, recorded with these policies. */
+/* Record a scenario with these keys and policies. */
 static inline void record(const char *keys, const char *const *names, uint32_t count, uint32_t in_flight)
 {
     const char *json = lab_object(keys);

@@ -1,4 +1,4 @@
-/* Recorded sessions replayed: known devices are found again, known results come out, decisions are the same.
+/* Replays of recorded sessions find the known devices, give the known results, and make the same decisions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/replay/world.h"
 #include "support/values.h"
@@ -36,7 +36,7 @@ static double recorded_mean(const struct lab_replay_session *session, uint64_t f
     return sum / count;
 }
 
-/* Mean time of frames first .. end - 1 when `policy` goes through the recorded session of `base`. */
+/* Mean time of the frames `first` to `end` - 1 if `policy` replays the recorded session of `base`. */
 static double replayed_mean(const char *base, const char *policy, uint64_t first, uint64_t end)
 {
     static struct lab_sim_frame frames[FRAMES_MAX];
@@ -61,7 +61,7 @@ static double replayed_mean(const char *base, const char *policy, uint64_t first
 
 static const char *const some[] = {"last-frame", "adaptive", "hguided", "ewma"};
 
-/* Two devices, and `more` keys of the scenario, recorded and read. */
+/* Record a scenario of two devices and `more` keys, and read it back. */
 static void recorded_with(const char *const *policies, uint32_t count, const char *more, uint32_t in_flight)
 {
     char keys[1024];
@@ -85,7 +85,7 @@ static void replay_of(const char *policy)
     cr_assert(lab_replay_create(data, session_of(policy), &replay, why, sizeof why), "%s", why);
 }
 
-/* `policy` through the session of `base` takes as long as it took itself. */
+/* `policy` on the recorded session of `base` takes as long as in its own session. */
 static void takes_its_time(const char *base, const char *policy, uint64_t first, uint64_t end, double part)
 {
     near(replayed_mean(base, policy, first, end), recorded_mean(session_of(policy), first, end), part, policy);
@@ -118,7 +118,7 @@ Test(lab_replay, every_policy_gives_what_it_gave_itself_whatever_was_recorded)
             takes_its_time(some[base], some[p], 0, FRAMES, base == p ? 0.02 : 0.03);
 }
 
-/* Of the second pass `a` does a row in a fifth of the time. */
+/* In the second pass `a` takes a fifth of the time per row. */
 #define TWO_PASSES                                                                           \
     ", 'passes': [{'name': 'x'}, {'rows': 600, 'granule': 4, 'before_us': 200, 'devices': [" \
     "{'device': 'a', 'row_us': 3.6}]}]"
@@ -160,7 +160,7 @@ Test(lab_replay, disturbances_come_again_where_they_were)
         takes_its_time("last-frame", some[p], 100, 180, 0.03);
         takes_its_time("last-frame", some[p], 180, FRAMES, 0.02);
     }
-    /* A step is no cost per row: the fit does not see it. */
+    /* A sudden slowdown is not a cost per row, so the fit does not see it. */
     struct lab_replay_fit fits[COX_DEVICES_MAX];
     cr_assert(lab_replay_fit(data, lab_replay_main_phase(session_of("last-frame")), fits));
     near(fits[1].ns_per_row, 9000, 0.02, "row of b");
@@ -186,7 +186,7 @@ Test(lab_replay, slowdown_is_the_ratio_to_solo_sessions)
     near(fits[0].slowdown, 1.9, 0.03, "slowdown of a");
     near(fits[1].slowdown, 1.9, 0.03, "slowdown of b");
     near(fits[1].ns_per_row, 9000, 0.03, "row of b");
-    /* So a policy that always uses both says what one that uses one would have done. */
+    /* So the recording of a policy that always uses both devices shows how a policy that uses one would perform. */
     near(replayed_mean("last-frame", "single", 0, FRAMES), 1080 * 9000 + 250000, 0.03, "single");
     takes_its_time("adaptive", "last-frame", 0, FRAMES, 0.03);
 }
@@ -339,7 +339,7 @@ Test(lab_replay, what_differs_is_found)
 
 /* --- Bad databases ------------------------------------------------------------------------------------------------ */
 
-/* Changes in a database as it was recorded: the first call keeps it, later ones bring it back. */
+/* Change a recorded database. The first call keeps a copy, later calls restore it first. */
 static void change_what_was_recorded(const char *sql)
 {
     static char *bytes;
@@ -396,7 +396,7 @@ Test(lab_replay, refuses_a_tape_that_makes_no_sense)
         "UPDATE call_view SET granule = 0",
         "UPDATE call_view SET rows = 4000000000",
         "UPDATE call_view SET granule = 4000000000",
-        /* More devices than the policy was made for. */
+        /* More devices than the policy was initialised for. */
         "INSERT INTO call_view SELECT session, 3, rows, granule, min_band_rows, 32, in_flight, pool, shadow FROM call_view",
         "UPDATE call SET device = 2 WHERE kind = 'observe'",
         "UPDATE call SET device = -1 WHERE kind = 'observe'",
@@ -414,7 +414,7 @@ Test(lab_replay, refuses_a_tape_that_makes_no_sense)
     }
 }
 
-/* The first policy's session, changed, cannot be replayed. */
+/* After this change the first policy's session cannot be replayed. */
 static void cannot_be_replayed(const char *sql, const char *words)
 {
     run_sql(sql);
@@ -427,7 +427,7 @@ static void cannot_be_replayed(const char *sql, const char *words)
 Test(lab_replay, a_session_of_too_few_frames_or_bands_cannot_be_replayed)
 {
     record(TWO_DEVICES, some, 2, 1);
-    /* What is missing would cost memory. */
+    /* Missing frames would cost memory. */
     cannot_be_replayed("DELETE FROM frame WHERE session = 3 AND frame BETWEEN 1 AND 298",
                        "session 3 cannot be replayed: it has 2 frames, of which the last is frame 299");
     cr_assert(lab_replay_possible(session_of(some[1]), why, sizeof why));
@@ -437,7 +437,8 @@ Test(lab_replay, a_session_of_too_few_frames_or_bands_cannot_be_replayed)
     cannot_be_replayed("DELETE FROM frame WHERE session = 3", "has no frame");
 }
 
-/* A run on devices numbers the frames of all references through, so those of one have gaps, which is no fault. */
+/* A run on devices numbers the frames of all references together. So the frames of one reference have gaps, which
+ * is valid. */
 Test(lab_replay, references_take_turns_in_one_stream)
 {
     recorded("", 1, 1);

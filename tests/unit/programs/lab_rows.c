@@ -1,4 +1,4 @@
-/* Rows as CSV and as JSON.
+/* Rows printed as CSV and as JSON.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/rows.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Two rows, the second of unknown values. */
+/* Two rows. The values of the second one are unknown. */
 static const char *printed(enum lab_format format)
 {
     static char text[1000];

@@ -1,4 +1,4 @@
-/* What cox-lab run makes of its command line and of its figures, and its disturbances.
+/* What cox-lab run makes of its command line, its figures, and its disturbances.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "lab/run/disturb_child.h"
@@ -97,7 +97,7 @@ Test(lab_disturb, phases_lie_between_starts_and_ends)
     cr_assert_eq(phases[0].active, 1);
 }
 
-/* --- Processes of our own ----------------------------------------------------------------------------------------- */
+/* --- Processes of the test ---------------------------------------------------------------------------------------- */
 
 static void count_up(void *memory)
 {
@@ -111,10 +111,10 @@ static void wait_a_little(void)
     nanosleep(&(const struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
-/* `tries`: how often it has been waited for. Two minutes, and more on a busy machine. */
+/* Wait for one step. `tries` counts the steps; the limit is two minutes, or more on a busy machine. */
 static void wait_for(const char *what, int *tries)
 {
-    cr_assert_lt((*tries)++, 6000, "in vain: %s", what);
+    cr_assert_lt((*tries)++, 6000, "timed out waiting for: %s", what);
     wait_a_little();
 }
 
@@ -310,7 +310,7 @@ static void write_text(const char *root, const char *name, const char *text)
     fclose(file);
 }
 
-/* The number of a process that is no more. */
+/* The number of a process that has ended. */
 static pid_t dead_process(void)
 {
     pid_t dead = fork();
@@ -320,7 +320,7 @@ static pid_t dead_process(void)
     return dead;
 }
 
-/* A made-up tree of files cannot be a control group: what is refused is. */
+/* Ordinary files cannot be a control group. This test checks what is refused. */
 Test(lab_disturb_quota, refuses_where_there_are_no_groups)
 {
     char root[] = "/tmp/cox-quota-XXXXXX", path[128];
@@ -330,7 +330,7 @@ Test(lab_disturb_quota, refuses_where_there_are_no_groups)
     cr_assert_null(quota);
     cr_assert_not_null(strstr(why, "no control group hierarchy"), "%s", why);
 
-    /* A hierarchy whose groups have no controller cpu: its files are not there. */
+    /* A hierarchy without the cpu controller, so its files are missing. */
     static const char *const folders[] = {"proc", "proc/self", "group", "group/mine"};
     for (int i = 0; i < 4; i++) {
         snprintf(path, sizeof path, "%s/%s", root, folders[i]);
@@ -343,7 +343,7 @@ Test(lab_disturb_quota, refuses_where_there_are_no_groups)
     snprintf(path, sizeof path, "%s/group/mine/coxswain-lab-%d", root, (int)getpid());
     cr_assert_neq(access(path, F_OK), 0, "the group was left behind");
 
-    /* Groups of processes that are no more go, whoever comes next; those of others stay. */
+    /* Any process removes the groups of processes that have ended. Groups of other processes stay. */
     char gone[2][128], stays[128];
     const pid_t dead = dead_process();
     snprintf(gone[0], sizeof gone[0], "%s/group/mine/coxswain-lab-%d", root, (int)dead);
@@ -385,7 +385,7 @@ Test(lab_disturb_quota, comes_and_goes)
     cr_assert_str_eq(after, before);
     cr_assert_neq(access(group, F_OK), 0);
 
-    /* What a killed process left behind goes the next time. */
+    /* The next run removes the group that a killed process left behind. */
     const pid_t dead = dead_process();
     snprintf(left_over, sizeof left_over, "%.*s-%d", (int)(strrchr(group, '-') - group), group, (int)dead);
     cr_assert_eq(mkdir(left_over, 0755), 0);
@@ -425,7 +425,7 @@ Test(lab_run, figures_compare_with_the_phase)
 {
     const struct lab_run_reference reference = reference_of(300, 600, 200);
     all_take(250);
-    frames[12].ns = 1250; /* the mean sees it, the median does not */
+    frames[12].ns = 1250; /* this changes the mean but not the median */
     frames[13].split = 2;
     frames[15].joules = 0.5;
     frames[16].joules = 1.5;
@@ -434,14 +434,14 @@ Test(lab_run, figures_compare_with_the_phase)
     for (int f = 0; f < FRAMES; f++)
         frames[f].latency_ns = 300 + f;
     frames[19].late = frames[20].late = frames[21].late = true;
-    frames[18].late = true; /* disturbed */
+    frames[18].late = true; /* a disturbed frame */
     take_figures(8, 28, &reference);
     cr_assert(figures.frames == 18 && figures.failed == 1 && figures.disturbed == 1);
     ASSERT_VALUES(NEAR(figures.spread.p50_ns, 250, 1e-9), NEAR(figures.spread.mean_ns, (17 * 250 + 1250) / 18.0, 1e-9),
                   NEAR(figures.over_oracle, 1.25, 1e-9), NEAR(figures.over_single, 250 / 300.0, 1e-9),
                   NEAR(figures.mean_over_oracle, figures.spread.mean_ns / 200, 1e-9));
     cr_assert_float_eq(figures.efficiency, 200 / 250.0, 1e-9); /* (1/300 + 1/600) = 1/200 */
-    cr_assert_float_eq(figures.changes, 10, 1e-9);             /* there and back, of 20 frames */
+    cr_assert_float_eq(figures.changes, 10, 1e-9);             /* from one split to the other and back, in 20 frames */
     ASSERT_VALUES(NEAR(figures.joules, 1, 1e-9), NEAR(figures.late, 3 / 18.0, 1e-9),
                   NEAR(figures.latency.p50_ns, 316, 1e-9), NEAR(figures.latency.p99_ns, 327, 1e-9),
                   IS(figures.settled, LAB_RUN_NEVER));
@@ -453,16 +453,16 @@ Test(lab_run, quantiles_are_times_of_frames)
     for (int f = 0; f < 10; f++)
         frames[f] = (struct lab_run_frame){.ns = 100 * (10 - f), .joules = -1, .split = f < 4};
     take_figures(0, 10, &reference);
-    cr_assert_float_eq(figures.spread.p50_ns, 500, 1e-9); /* five of ten are no longer */
+    cr_assert_float_eq(figures.spread.p50_ns, 500, 1e-9); /* five of ten frames are no longer slower */
     ASSERT_VALUES(NEAR(figures.spread.p90_ns, 900, 1e-9), NEAR(figures.spread.p99_ns, 1000, 1e-9));
     take_figures(4, 10, &reference);
-    cr_assert_float_eq(figures.changes, 100.0 / 6, 1e-9, "the phase's first frame has one before it");
+    cr_assert_float_eq(figures.changes, 100.0 / 6, 1e-9, "the phase's first frame has a predecessor");
 }
 
 Test(lab_run, means_are_held_against_the_least_mean)
 {
     struct lab_run_reference reference = reference_of(300, 310, 200);
-    reference.solo[0].mean_ns = 900; /* the less median, the greater mean */
+    reference.solo[0].mean_ns = 900; /* the lower median has the higher mean */
     all_take(155);
     take_figures(0, 10, &reference);
     ASSERT_VALUES(NEAR(figures.mean_over_single, 0.5, 1e-9), NEAR(figures.over_single, 155 / 300.0, 1e-9));
@@ -482,7 +482,7 @@ Test(lab_run, what_goes_to_a_terminal_is_plain)
     char out[64];
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         cr_assert_str_eq(text_plain(texts[i].text, out, sizeof out), texts[i].plain);
-    cr_assert_str_eq(text_plain("123\033", out, 7), "123", "no part of an escape");
+    cr_assert_str_eq(text_plain("123\033", out, 7), "123", "escape sequences are not cut in two");
     cr_assert_str_eq(text_plain("123\033", out, 8), "123\\x1b");
 }
 
@@ -493,17 +493,17 @@ Test(lab_run, settled_is_when_most_frames_stay_near_the_oracle)
     cr_assert_eq(lab_run_settled(frames, 0, FRAMES, &oracle), 0);
     frames[10].ns = frames[11].ns = 200;
     cr_assert_eq(lab_run_settled(frames, 10, FRAMES, &oracle), 2);
-    frames[14].ns = frames[16].ns = 110; /* two of eight: still most */
+    frames[14].ns = frames[16].ns = 110; /* two of eight: most are still within the limit */
     cr_assert_eq(lab_run_settled(frames, 10, FRAMES, &oracle), 2);
     frames[18].ns = 110;
     cr_assert_eq(lab_run_settled(frames, 10, FRAMES, &oracle), 5);
-    oracle.p90_ns = 112; /* its own frames are no better */
+    oracle.p90_ns = 112; /* the oracle's own frames are no better */
     cr_assert_eq(lab_run_settled(frames, 10, FRAMES, &oracle), 2);
     all_take(106);
     oracle.p90_ns = 104;
     cr_assert_eq(lab_run_settled(frames, 0, FRAMES, &oracle), LAB_RUN_NEVER);
     all_take(100);
-    cr_assert_eq(lab_run_settled(frames, 0, 3, &oracle), LAB_RUN_NEVER, "three frames show nothing");
+    cr_assert_eq(lab_run_settled(frames, 0, 3, &oracle), LAB_RUN_NEVER, "three frames are too few");
     frames[0].disturbed = frames[1].disturbed = true;
     frames[0].ns = frames[1].ns = 900;
     cr_assert_eq(lab_run_settled(frames, 0, FRAMES, &oracle), 2);
@@ -525,7 +525,7 @@ Test(lab_run, bars_hold_in_every_phase)
     struct lab_run_verdict verdict = judged(both, 454);
     cr_assert(verdict.met);
     ASSERT_VALUES(NEAR(verdict.over_single, 454 / 450.0, 1e-9), NEAR(verdict.over_oracle, 1.03, 1e-9));
-    cr_assert_eq(verdict.settled, 3, "the start is no change");
+    cr_assert_eq(verdict.settled, 3, "the start does not count as a change");
     cr_assert_not(judged(both, 455).met);
     both[1].settled = 4;
     cr_assert_not(judged(both, 440).met);

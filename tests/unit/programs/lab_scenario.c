@@ -20,7 +20,7 @@ static struct lab_scenario *parse(const char *text)
     return lab_scenario_parse(text, strlen(text), "dir/mine.json", why, sizeof why);
 }
 
-static struct lab_scenario *scenario; /* the one that was accepted last */
+static struct lab_scenario *scenario; /* the scenario that was accepted last */
 
 static struct lab_scenario *accept(const char *keys)
 {
@@ -30,7 +30,7 @@ static struct lab_scenario *accept(const char *keys)
     return scenario;
 }
 
-/* One line that names the file and says `about`. */
+/* The text is refused with one line, which names the file and contains `about`. */
 static void refuse_text(const char *text, const char *about)
 {
     cr_assert_null(parse(text), "accepted, but %s: %s", about, text);
@@ -44,7 +44,7 @@ static void refuse_text(const char *text, const char *about)
     cr_assert_eq(strlen(tiny), 3);
 }
 
-/* ' stands for " in both. */
+/* Each ' in both texts becomes ". */
 static void refuse(const char *keys, const char *about)
 {
     char words[128];
@@ -471,7 +471,7 @@ Test(lab_scenario, jitter_and_outliers_are_as_frequent_and_large_as_they_say)
     }
     double mean = sum / LAUNCHES;
     cr_assert_float_eq(mean, 1, 0.004);
-    /* A log-normal factor of mean 1 has the variance exp(sigma^2) - 1. */
+    /* A log-normal factor with mean 1 has the variance exp(sigma^2) - 1. */
     cr_assert_float_eq(squares / LAUNCHES - mean * mean, exp(0.04) - 1, 0.001);
     cr_assert_float_eq(outliers / (double)LAUNCHES, 0.1, 0.005);
 }
@@ -540,14 +540,14 @@ Test(lab_figures, the_oracle_comes_out_at_one)
     cr_assert_eq(lab_trial_run(&trial, out, &failed), COX_OK);
     ASSERT_VALUES(IS(out[0].value[LAB_FIGURE_MEAN], 1), IS(out[0].value[LAB_FIGURE_RECONVERGED], 0),
                   IS(out[0].value[LAB_FIGURE_AFTER_DEATH], 1), IS(out[0].value[LAB_FIGURE_BACK], 0));
-    cr_assert_lt(out[0].value[LAB_FIGURE_BEATEN], 0, "the oracle competes with nobody");
+    cr_assert_lt(out[0].value[LAB_FIGURE_BEATEN], 0, "the oracle is not compared with policies");
     cr_assert_lt(out[0].value[LAB_FIGURE_ENERGY], 0);
     cr_assert_lt(out[0].value[LAB_FIGURE_LATE], 0);
     cr_assert_float_eq(out[0].value[LAB_FIGURE_CHANGES], 100 * 4 / 60.0, 1e-9);
     cr_assert_gt(out[1].value[LAB_FIGURE_MEAN], 1.2);
     cr_assert_gt(out[1].value[LAB_FIGURE_BEATEN], 0.1);
     cr_assert_eq(out[2].value[LAB_FIGURE_BEATEN], 0);
-    /* Lost in frame 40, and asked again before 41, 43, 47, 55: 5 frames after it is back. */
+    /* The device is lost in frame 40 and polled before frames 41, 43, 47 and 55. That is 5 frames after it is back. */
     cr_assert_eq(out[2].value[LAB_FIGURE_BACK], 5);
     cr_assert_geq(out[2].value[LAB_FIGURE_RECONVERGED], 1);
     cr_assert_eq(out[2].value[LAB_FIGURE_AFTER_DEATH], 1);

@@ -1,4 +1,4 @@
-/* Two processes that take turns.
+/* Two processes that alternate.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/run/sides.h"
 
@@ -10,10 +10,10 @@
 
 enum { TURNS = 200 };
 
-/* What both see. */
+/* Memory that both share. */
 struct seen {
     int count;
-    int order[2 * TURNS]; /* which side had the turn */
+    int order[2 * TURNS]; /* the side that had each turn */
     pid_t second;
 };
 
@@ -31,7 +31,7 @@ Test(lab_sides, each_has_the_turn_alone)
     if (second)
         _exit(lab_sides_end(&sides, good ? 7 : 1));
     cr_assert(good);
-    cr_assert(lab_sides_take(sides), "the second side has had its last turn");
+    cr_assert(lab_sides_take(sides), "the second side has no turns left");
     cr_assert_eq(seen->count, 2 * TURNS);
     for (int i = 0; i < 2 * TURNS; i++)
         cr_assert_eq(seen->order[i], i % 2, "%d", i);
@@ -46,7 +46,7 @@ Test(lab_sides, the_end_of_the_other_is_noticed)
     if (lab_sides_is_second(sides)) {
         if (!lab_sides_take(sides))
             _exit(2);
-        _exit(3); /* without giving its turn away */
+        _exit(3); /* without passing the turn on */
     }
     lab_sides_pass(sides);
     cr_assert_not(lab_sides_take(sides));
@@ -55,7 +55,7 @@ Test(lab_sides, the_end_of_the_other_is_noticed)
     sides = lab_sides_begin(sizeof(struct seen));
     if (lab_sides_is_second(sides))
         _exit(lab_sides_take(sides) ? 2 : 4);
-    cr_assert_eq(lab_sides_end(&sides, 0), 4, "the first one ends without giving its turn away");
+    cr_assert_eq(lab_sides_end(&sides, 0), 4, "the first side ends without passing the turn on");
 }
 
 Test(lab_sides, a_second_side_that_is_killed_is_a_failure)

@@ -1,10 +1,11 @@
-/* The simulator: what frames take, what policies are told, and what becomes of slow, lost and wrong ones.
+/* The simulator: the times of frames, the observations of policies, and how slow, lost and invalid devices are
+ * handled.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/sim/simulate.h"
 #include "unit/programs/lab_told.h"
 #include <inttypes.h>
 
-/* All rows on demand, `grant` at a time. */
+/* All rows on demand, `grant` rows at a time. */
 static void run_pool(uint32_t grant, uint32_t in_flight)
 {
     told.splits[0] = (struct cox_split){.pool_rows = scenario->rows};
@@ -28,19 +29,19 @@ static const struct cox_measurement *find(uint64_t frame, uint32_t device)
 
 /* --- time --- */
 
-/* A scenario, what its frames are split into, and times that come out. */
+/* A scenario, the splits of its frames, and the expected times. */
 struct timing {
-    const char *what, *keys; /* keys: NULL = those of the row before */
-    uint32_t border;         /* as for split_at; unless there is one of: */
+    const char *what, *keys; /* keys: NULL = those of the previous row */
+    uint32_t border;         /* as for split_at, unless one of these is set: */
     struct cox_band bands[5];
     uint32_t grant;     /* as for run_pool */
     uint32_t in_flight; /* 0 = 1 */
     struct {
         enum { END, WALL, PERIOD, EXPECTED, LAUNCHES, QUEUE, BAND, KERNEL } what;
         uint64_t frame;
-        double us;       /* or a number */
+        double us;       /* or a number instead */
         uint32_t device; /* of a band */
-        uint64_t more;   /* as many frames after it have the same */
+        uint64_t more;   /* this many later frames have the same time */
     } expected[8];
 };
 
@@ -91,7 +92,7 @@ Test(lab_sim, devices_take_as_long_as_their_rows_what_they_share_and_who_is_befo
     "'rows': 100, 'granule': 1, 'frames': 1, 'devices': [{'name': 'a', 'fixed_us': 10, 'row_us': 1, " \
     "'transfer_us': 1}, {'name': 'b', 'fixed_us': 10, 'row_us': 1, 'transfer_us': 1}]"
     static const struct timing timings[] = {
-        /* Both to 100 us at half the rate, then 50 rows alone. */
+        /* Both devices reach 100 us at half speed, then 50 rows remain for one device. */
         {"devices slow each other down only while both work",
          PAIR(150, 1, 1, 1) ", 'frames': 1, 'contention': [{'slower': 2}]", .border = 100,
          .expected = {{WALL, 0, 150}, {EXPECTED, 0, 150}, {BAND, 0, 150, 0}, {BAND, 0, 100, 1}}},
@@ -125,12 +126,14 @@ Test(lab_sim, threads_of_the_engine_and_the_application_take_their_time)
         {"and each grant", NULL, .grant = 25, .expected = {{PERIOD, 0, 100 + 4 * 30}, {LAUNCHES, 0, 4}}},
         {"a queue with two bands does not run dry", ALONE ", 'frames': 4, 'engine': {'wake_us': 30}", .border = 100,
          .in_flight = 2, .expected = {{PERIOD, 0, 130}, {PERIOD, 1, 100, 0, 2}}},
-        /* 10 and 70 us without a gap; the end of the first is known at 40 us, and the third waits; that of the second
-         * at 110, while it and the third have been done: the fourth begins then. */
+        /* The first two bands end at 10 and 70 us without a gap. The engine notices the first end at 40 us, and the
+         * third band waits. It notices the second end at 110 us, when the third band has ended as well, so the
+         * fourth one begins then. */
         {"a third band of a frame is given when the end of the first has been noticed",
          ALONE ", 'frames': 1, 'engine': {'wake_us': 30}", .bands = {{0, 0, 10}, {0, 10, 70}, {0, 80, 10}, {0, 90, 10}},
          .expected = {{WALL, 0, 120}}},
-        /* Splitting, 5 us; a band for `a`; 5 us; a band for `b`, until 110; and to notice each end. */
+        /* The split takes 5 us, and so does the start of each band. The band of `b` ends at 110 us. Noticing an end
+         * takes 5 us as well. */
         {"each deed of the thread takes its time", TWO ", 'frames': 1, 'engine': {'busy_us': 5}", .border = 50,
          .expected = {{QUEUE, 0, 5, 0}, {QUEUE, 0, 10, 1}, {WALL, 0, 110}, {PERIOD, 0, 115}}},
         {"by the host's clock a band ends when it is noticed",
@@ -210,7 +213,7 @@ Test(lab_sim, energy_is_what_busy_and_idle_devices_use)
                   NEAR(frames[0].joules, 0.1 * 5 + 0.05 * 10 + 0.05 * 1 + 0.1 * 20, 1e-9));
 }
 
-/* --- what a policy is told --- */
+/* --- what a policy observes --- */
 
 Test(lab_sim, measurements_come_before_the_next_split_or_a_frame_later_with_two_in_flight)
 {
@@ -259,7 +262,7 @@ Test(lab_sim, frames_on_different_devices_overlap_and_are_delivered_in_order)
     told.splits[1] = told.splits[3] = split_at(100);
     told.splits[2] = split_at(0);
     run_split(split_at(0), 2);
-    /* The second frame is done before the first. */
+    /* The second frame ends before the first. */
     ASSERT_VALUES(US(frames[0].period_ns, 200), US(frames[1].wall_ns, 100), US(frames[1].period_ns, 0),
                   US(frames[2].period_ns, 200));
     cr_assert_eq(told.heard_before[2], 2, "both are delivered when the first is done");
@@ -270,10 +273,10 @@ Test(lab_sim, a_pool_keeps_its_devices_from_later_frames)
     set_world(TWO ", 'frames': 2");
     told.splits[1] = split_at(50);
     run_pool(50, 2);
-    /* Both take 50 rows at once, and the pool is empty: bands of the second frame then wait behind. */
+    /* Both devices take 50 rows at once, which empties the pool. So bands of the second frame wait behind them. */
     ASSERT_VALUES(US(frames[0].wall_ns, 100), IS(find(1, 0)->queue_ns, 50000), IS(find(1, 1)->queue_ns, 100000));
     run_pool(25, 2);
-    /* `a` takes 25 rows three times, `b` once. Until the pool is empty, at 50 us, neither gets a band of frame 1. */
+    /* `a` takes 25 rows three times, `b` once. No device gets a band of frame 1 before the pool is empty, at 50 us. */
     ASSERT_VALUES(US(frames[0].wall_ns, 75), IS(find(1, 0)->queue_ns, 25000), IS(find(1, 1)->queue_ns, 0));
 }
 
@@ -339,7 +342,8 @@ Test(lab_sim, free_devices_take_rows_from_the_pool)
 {
     set_world(TWO ", 'frames': 1");
     run_pool(10, 1);
-    /* `a` takes 10 rows every 10 us, `b` every 20 us: 7 and 3 are the shares, and the last ends at 70. */
+    /* `a` takes 10 rows every 10 us, `b` every 20 us. So `a` gets 7 chunks, `b` gets 3, and the last one ends at 70
+     * us. */
     ASSERT_VALUES(US(frames[0].wall_ns, 70), IS(frames[0].rows[0], 70), IS(frames[0].rows[1], 30),
                   IS(frames[0].launches, 10), US(frames[0].expected_ns, 66.666666667));
     cr_assert_eq(find(0, 0)->flags, 0, "the first band of a device is no chunk");
@@ -364,7 +368,7 @@ Test(lab_sim, the_last_one_asked_must_take_rows)
     run_pool(0, 1);
     cr_assert_eq(frames[0].rows[1], 100, "`a` declines, `b` is the last");
     cr_assert_eq(told.last_offers, 3);
-    cr_assert_eq(told.offers, 6, "who declines is not asked again");
+    cr_assert_eq(told.offers, 6, "a device that declines is not asked again");
 }
 
 Test(lab_sim, a_frame_has_no_more_bands_and_chunks_than_possible)
@@ -389,7 +393,7 @@ Test(lab_sim, a_shadow_is_measured_and_not_waited_for)
         ASSERT_VALUES(US(frames[f].wall_ns, 100), IS(frames[f].rows[1], 0));
     ASSERT_VALUES(IS(find(0, 1)->wall_ns, 20000), IS(find(0, 1)->flags, COX_MEASURED_SHADOW));
     cr_assert_eq(find(1, 1)->wall_ns, 160000, "it ends within the next frame");
-    cr_assert_eq(told.heard_before[2], 3, "and is heard of with that frame");
+    cr_assert_eq(told.heard_before[2], 3, "and it is observed with that frame");
     cr_assert_eq(told.heard_before[3], 5);
 }
 
@@ -403,7 +407,7 @@ Test(lab_sim, no_pool_and_no_shadow_where_they_are_switched_off)
     cr_assert_eq(simulate(&fixed, &(struct lab_sim_options){.no_shadow = true}, 1), COX_E_POLICY);
 }
 
-/* --- slow and lost --- */
+/* --- slow and lost devices --- */
 
 Test(lab_sim, a_band_that_takes_long_is_waited_for)
 {
@@ -418,7 +422,7 @@ Test(lab_sim, a_band_that_takes_long_is_waited_for)
     cr_assert_eq(told.offers, 0, "nothing is left for `a`");
 }
 
-/* `b` is gone from frame 3 on, until frame `to`. */
+/* `b` is gone from frame 3 to frame `to`. */
 static void set_death_world(int to)
 {
     char keys[512];
@@ -435,7 +439,7 @@ Test(lab_sim, rows_of_a_dead_device_are_done_elsewhere)
 {
     set_death_world(40);
     run(&fixed, NULL);
-    /* In frame 3 it is lost at 8 ms + 25 % + 1 ms = 11 ms, then 4 ms. */
+    /* In frame 3 the loss is noticed at 8 ms + 25 % + 1 ms = 11 ms. The repeated rows take 4 ms. */
     ASSERT_VALUES(US(frames[2].wall_ns, 8000), US(frames[3].wall_ns, 15000), IS(frames[3].rows[0], 100),
                   IS(told.usable[3][1], true), IS(find(3, 1)->flags, COX_MEASURED_UNFINISHED),
                   IS(find(3, 1)->wall_ns, 11000000));
@@ -443,7 +447,7 @@ Test(lab_sim, rows_of_a_dead_device_are_done_elsewhere)
         cr_assert(!told.usable[f][1], "frame %d", f);
         ASSERT_VALUES(US(frames[f].wall_ns, 10000), IS(frames[f].oracle_rows[1], 0));
     }
-    /* With a policy that hands out, the rows go through its `next`. */
+    /* With a policy that hands out rows, these rows are handed out by its `next`. */
     told.grant = 20;
     run(&handing, NULL);
     ASSERT_VALUES(US(frames[3].wall_ns, 15000), IS(frames[3].launches, 4));
@@ -459,7 +463,7 @@ Test(lab_sim, a_death_without_prediction_takes_ten_frames_to_notice)
 Test(lab_sim, a_device_that_returns_is_asked_with_a_growing_pause)
 {
     static const struct {
-        int to, usable; /* back in a frame, used again in a frame: lost in 3, it is asked before 4, 6, 10, 18, 26 */
+        int to, usable; /* frame of its return, frame of its next use; lost in 3, polled before 4, 6, 10, 18, 26 */
     } returns[] = {{4, 4}, {5, 6}, {11, 18}, {19, 26}};
     for (int i = 0; i < 4; i++) {
         const int usable = returns[i].usable;
@@ -473,7 +477,7 @@ Test(lab_sim, a_device_that_returns_is_asked_with_a_growing_pause)
 
 Test(lab_sim, with_no_other_device_left_all_are_asked_at_once)
 {
-    /* `b` goes in frame 3 and is back in frame 8, when `a` goes: nobody has asked `b` again by then. */
+    /* `b` is gone from frame 3 to frame 8. When `a` goes in frame 8, `b` has not been polled again yet. */
     set_world(PAIR(100, 1, 100, 200) ", 'frames': 12, 'changes': [{'device': 'b', 'from': 3, 'to': 8, 'gone': true}, "
                                      "{'device': 'a', 'from': 8, 'to': 12, 'gone': true}]");
     told.splits[0] = split_at(60);
@@ -508,12 +512,12 @@ Test(lab_sim, refuses_splits_that_are_none_and_goes_on)
         told.statuses[1] = bad[i].status;
         run(&fixed, NULL);
         cr_assert_eq(frames[1].refused, 1, "accepted, but %s", about);
-        /* The last good split goes on. */
+        /* The last valid split stays in use. */
         ASSERT_VALUES(IS(frames[0].refused, 0), IS(frames[2].refused, 0), IS(frames[1].rows[0], 64),
                       IS(frames[1].rows[1], 32), US(frames[1].wall_ns, 64));
         cr_assert_not_null(strstr(why, "policy 'fixed', frame 1: "), "%s", why);
         cr_assert_not_null(strstr(why, about), "%s", why);
-        /* In the first frame there is no split to go on with. */
+        /* In the first frame there is no earlier split to use. */
         told.splits[0] = told.splits[1];
         told.statuses[0] = told.statuses[1];
         cr_assert_eq(simulate(&fixed, NULL, 1), COX_E_POLICY);

@@ -1,4 +1,4 @@
-/* The session database: what it keeps, what it refuses.
+/* The session database: what it stores and what it refuses.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/store/tape.h"
 #include "support/folder.h"
@@ -40,7 +40,7 @@ static const struct lab_store_run run_of_two = {.source = "devices",
                                                 .in_flight = 2,
                                                 .frames = 10};
 
-/* Frame `index` in two bands, beginning at `start_ns`. */
+/* Report frame `index`, with two bands, starting at `start_ns`. */
 static void report(struct lab_session *session, uint64_t index, uint64_t start_ns, uint64_t wall_ns)
 {
     const struct cox_band_report bands[2] = {
@@ -87,7 +87,7 @@ static struct lab_session *begin_policy(struct lab_store *store)
                                    &(struct lab_store_session){.kind = LAB_SESSION_POLICY, .policy = "last-frame"});
 }
 
-/* A new run with one session. */
+/* Begin a new run with one session. */
 static struct lab_store *begin_one(struct lab_session **session)
 {
     struct lab_store *store = open_store();
@@ -104,7 +104,7 @@ static void make_one(void)
     close_store(store);
 }
 
-/* Opening it to record into it says no, in one line that has the path and `words`. */
+/* Opening the file for recording fails with one line, which contains the path and `words`. */
 static void refuse_to_record(const char *name, const char *words)
 {
     struct lab_store *store = NULL;
@@ -127,7 +127,7 @@ static void refuse(const char *name, const char *words)
     refuse_to_read(name, words);
 }
 
-/* `text` says what is special if it cannot be read. */
+/* Read the file. If that must fail, `text` is part of the message. */
 static void read_it(const char *name, const char *text)
 {
     sqlite3 *db = NULL;
@@ -152,7 +152,8 @@ Test(lab_store, keeps_every_field_of_a_frame)
             "started_at LIKE '20__-__-__T__:__:__Z', length(host) > 0, length(system) > 0 FROM run",
             "devices|work|64|100|4|2|10|latency|NULL|1|1|1|1");
     answers("SELECT * FROM frame WHERE frame = 0", "1|0|0|100|0|1000|1000|990|1100|4|60|0|1000|1004|NULL");
-    /* The period is what no earlier frame was under way: each began 200 ns before the one before had ended. */
+    /* The period is the part of the frame during which no earlier frame was under way. Each frame began 200 ns
+     * before the previous one ended. */
     answers("SELECT * FROM frame WHERE frame = 7", "1|7|1|100|5600|1000|800|990|1100|4|60|0|1007|1004|0.25");
     answers("SELECT * FROM band WHERE frame = 7 AND band = 0", "1|7|0|0|0|0|40|10|1000|990|0|980|1005|0|0|0");
     answers("SELECT * FROM band WHERE frame = 7 AND band = 1", "1|7|1|0|1|40|60|20|995|965|10|0|0|1|0|0");
@@ -186,7 +187,7 @@ Test(lab_store, keeps_runs_devices_disturbances_references)
     lab_store_reference_mean(store, 0, 1, NAN);
     lab_store_reference_p90(store, 0, LAB_REFERENCE_ORACLE, 2300);
     lab_store_load(store, 1.25, true);
-    lab_store_load(store, -1, false); /* unknown: no news */
+    lab_store_load(store, -1, false); /* unknown: not recorded */
     struct lab_session *solo = lab_store_begin_session(store, &(struct lab_store_session){.kind = LAB_SESSION_SOLO,
                                                                                           .policy = "single",
                                                                                           .device = 1,
@@ -212,8 +213,8 @@ Test(lab_store, keeps_runs_devices_disturbances_references)
     answers("SELECT * FROM session WHERE kind = 'sweep'", "2|2|sweep|static|NULL|[0.5,0.5]|3");
     answers("SELECT finished, foreign_load, busy FROM run WHERE run = 2", "0|1.25|1");
     answers("SELECT foreign_load, busy FROM run WHERE run = 1", "NULL|NULL");
-    /* T / T_oracle = 2200 / 2000, of means 2200 / 2100, T / T_best = 2200 / 3000, of means 2200 / 3100, efficiency
-     * = 1 / (2200 (1/3000 + 1/6000)). */
+    /* T / T_oracle is 2200 / 2000, by means 2200 / 2100. T / T_best is 2200 / 3000, by means 2200 / 3100.
+     * Efficiency is 1 / (2200 (1/3000 + 1/6000)). */
     answers("SELECT run, session, policy, phase, phase_text, frames, round(mean_ms, 6), round(p50_ms, 6), "
             "round(p99_ms, 6), round(mean_over_oracle, 6), round(p50_over_oracle, 6), round(mean_over_solo, 6), "
             "round(p50_over_solo, 6), round(efficiency, 6), joules_per_frame FROM summary",
@@ -298,7 +299,7 @@ Test(lab_store, can_be_queried_while_it_grows)
         report(session, f, f * 1000, 1000);
         lab_store_write(store);
     }
-    /* Committed are whole transactions: of 64 frames, or fewer where half a second has passed. */
+    /* A transaction has 64 frames, or fewer if half a second has passed. Only complete transactions are visible. */
     int seen = atoi(ask("SELECT count(*) FROM frame"));
     cr_assert(seen >= 64 && seen <= 100, "%d", seen);
     answers("SELECT count(*) FROM band JOIN frame USING (session, frame) GROUP BY frame", "2");
@@ -341,18 +342,18 @@ Test(lab_store, what_was_recorded_survives_a_kill)
         }
     }
     char byte;
-    close(ready[1]); /* a child that fails ends the read */
+    close(ready[1]); /* so that read returns if the child fails */
     cr_assert_eq(read(ready[0], &byte, 1), 1, "the child has not recorded a thousand frames");
     kill(child, SIGKILL);
     int status = 0;
     cr_assert_eq(waitpid(child, &status, 0), child);
     cr_assert(WIFSIGNALED(status));
-    /* All but the transaction that was open. */
+    /* All frames except those of the open transaction. */
     int frames = atoi(ask("SELECT count(*) FROM frame"));
     cr_assert_geq(frames, 1001 - 64);
     answers("SELECT max(frame) + 1 = count(*), (SELECT count(*) FROM band) = 2 * count(*) FROM frame", "1|1");
     answers("SELECT finished FROM run", "0");
-    /* And it can be appended to. */
+    /* The file can be appended to. */
     struct lab_store *store = open_store();
     cr_assert_eq(lab_store_begin_run(store, &run_of_two), 2);
     close_store(store);
@@ -365,7 +366,7 @@ Test(lab_store, tells_once_that_the_disk_is_full)
     report_frames(session, 0, 64, 1000);
     lab_store_write(store);
     cr_assert_null(lab_store_error(store));
-    /* A file size that may not be exceeded stands for the disk. */
+    /* A limit on file sizes replaces a full disk. */
     const struct rlimit small = {65536, 65536};
     signal(SIGXFSZ, SIG_IGN);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
@@ -376,12 +377,12 @@ Test(lab_store, tells_once_that_the_disk_is_full)
     cr_assert_not_null(lab_store_error(store));
     cr_assert(!lab_store_close(&store, why, sizeof why));
     cr_assert(strstr(why, path) == why && strstr(why, ": "), "%s", why);
-    /* What was recorded before stays. */
+    /* The frames recorded before stay. */
     int frames = atoi(ask("SELECT count(*) FROM frame"));
     cr_assert(frames >= 64 && frames < 5000, "%d", frames);
 }
 
-/* A thread that reports frames, never more than the queue holds ahead of those that are written. */
+/* A thread that reports frames. It is never ahead of the written frames by more than the queue's length. */
 enum { MANY = 5000, AHEAD = 500 };
 struct reporter {
     struct lab_session *session;
@@ -487,7 +488,7 @@ Test(lab_store, a_taped_policy_answers_as_the_policy_itself)
     answers("SELECT joules FROM call WHERE kind = 'frame'", "0.1");
 }
 
-/* A session has one policy's state for each of its passes. */
+/* A session has one policy state for each of its passes. */
 Test(lab_store, a_tape_tells_the_pass_of_each_call)
 {
     struct lab_store *store = open_store();
@@ -547,7 +548,7 @@ Test(lab_store, refuses_databases_of_others_and_leaves_them_as_they_are)
 Test(lab_store, refuses_other_schemas_but_not_added_views)
 {
     static const struct {
-        const char *sql, *words; /* NULL = it is not refused */
+        const char *sql, *words; /* NULL: not refused */
     } steps[] = {{"PRAGMA user_version = 2", "version 2, this program knows version 1"},
                  {"PRAGMA user_version = 0", "version 0, this program knows version 1"},
                  {"PRAGMA user_version = 1; CREATE VIEW mine AS SELECT * FROM frame", NULL},
@@ -620,7 +621,7 @@ Test(lab_store, refuses_folders_links_pipes_and_nothing)
     cr_assert_neq(access(other, F_OK), 0, "reading makes no file");
 }
 
-/* SQLite would delete what such a journal names. */
+/* SQLite would delete the file that such a journal names. */
 Test(lab_store, refuses_a_journal_that_names_another_file)
 {
     static const unsigned char end[] = {'f', 'i',  'l',  'e',  0,    0,    0,    4,    0,    0,
@@ -650,7 +651,7 @@ Test(lab_store, a_link_in_the_folder_part_is_no_link)
 Test(lab_store, refuses_what_cannot_be_written_but_reads_it)
 {
     enum { NOBODY = 65534 };
-    bool superuser = geteuid() == 0; /* who may write everywhere */
+    bool superuser = geteuid() == 0; /* root may write everywhere */
     make_one();
     cr_assert_eq(chmod(path, 0400), 0);
     cr_assert_eq(chmod(folder, 0500), 0);
@@ -672,7 +673,7 @@ static int no_sleep(sqlite3_vfs *vfs, int us)
     return us;
 }
 
-/* SQLite asks again for seconds, which a sleep that returns at once makes short. */
+/* SQLite retries for several seconds. Here its sleep returns at once. */
 Test(lab_store, refuses_a_file_that_another_process_or_program_is_writing)
 {
     make_one();

@@ -1,4 +1,4 @@
-/* JSON that can be read in C.
+/* JSON in a form that is readable in C.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAB_SUPPORT_H
 #define COX_TESTS_LAB_SUPPORT_H
@@ -13,7 +13,7 @@ static inline char *lab_replace(char *text, char from, char to)
     return text;
 }
 
-/* The object of these keys, with " for each ' (static storage). */
+/* The object with these keys, with each ' replaced by " (static storage). */
 static inline const char *lab_object(const char *keys)
 {
     static char json[16 << 10];

@@ -1,4 +1,4 @@
-/* The sweep of fixed splits that cox-lab run holds policies against: its candidates, their samples, the oracle.
+/* The sweep of fixed splits that cox-lab run compares policies with: its candidates, their samples, the oracle.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/run/frame_figures.h"
 #include "support/values.h"
@@ -27,7 +27,7 @@ static void propose(uint32_t first, uint32_t second)
     lab_sweep_propose(&sweep, (const uint32_t[]){first, second});
 }
 
-/* Samples of `first`, `first` + 1 and so on. */
+/* Add the samples `first`, `first` + 1 and so on. */
 static void add_samples(uint32_t candidate, double first, int count)
 {
     for (int i = 0; i < count; i++)
@@ -48,7 +48,8 @@ static uint32_t sum_of(const uint32_t *rows, uint32_t count)
     return sum;
 }
 
-/* Whole multiples of the row alignment but where the frame ends, all rows, every split once. */
+/* Check that boundaries are multiples of the row alignment, that all rows are covered, and that every split occurs
+ * once. */
 static void check_candidates(void)
 {
     for (uint32_t c = 0; c < sweep.count; c++) {
@@ -110,7 +111,7 @@ Test(lab_sweep, takes_splits_from_policies_in_whole_granules)
     check_candidates();
 }
 
-/* Two devices, 3 and 1 rows a microsecond, with noise of up to a tenth. */
+/* Two devices with 3 rows and 1 row per microsecond, and up to 10 % of noise. */
 static double time_of(const uint32_t *rows, uint32_t *seed)
 {
     double first = rows[0] / 3.0, second = rows[1];
@@ -128,7 +129,7 @@ static void take_samples(uint32_t turns, uint32_t *seed)
 
 Test(lab_sweep, finds_the_best_split_and_its_time)
 {
-    static const double speed[2] = {2.6, 1.2}; /* the balance that it begins with is off */
+    static const double speed[2] = {2.6, 1.2}; /* the balance that the sweep starts with is wrong */
     uint32_t seed = 5;
     begin_sweep(2, 1200, 4, 3);
     lab_sweep_spread(&sweep, speed);
@@ -142,7 +143,7 @@ Test(lab_sweep, finds_the_best_split_and_its_time)
     ASSERT_VALUES(NEAR(oracle.spread.p50_ns, 300e3, 6e3), NEAR(oracle.spread.mean_ns, 300e3, 6e3));
 }
 
-/* Many splits that are equally good: the least of their medians would be far too low. */
+/* Many splits are equally good. The lowest of their medians would be far too low. */
 Test(lab_sweep, is_not_taken_in_by_noise)
 {
     double sum = 0, least = 0;
@@ -186,7 +187,7 @@ Test(lab_sweep, what_noise_cannot_explain_gets_no_more_samples)
         propose(500 + 10 * i, 500 - 10 * i);
     struct lab_spread spreads[LAB_CANDIDATES_MAX];
     for (int i = 0; i < 20; i++) {
-        double noise = 2 * (i % 10 - 4.5); /* ninety per cent below 7 */
+        double noise = 2 * (i % 10 - 4.5); /* ninety per cent are below 7 */
         lab_sweep_add(&sweep, 0, 3000 + noise);
         lab_sweep_add(&sweep, 2, 1000 + noise);
         lab_sweep_add(&sweep, 3, 1015 + noise);
@@ -198,7 +199,7 @@ Test(lab_sweep, what_noise_cannot_explain_gets_no_more_samples)
     cr_assert(lab_sweep_wanted(&sweep, 0, spreads), "a device alone always is");
     cr_assert(lab_sweep_wanted(&sweep, 3, spreads), "near enough");
     cr_assert_not(lab_sweep_wanted(&sweep, 4, spreads));
-    cr_assert(lab_sweep_wanted(&sweep, 5, spreads), "one sample says little");
+    cr_assert(lab_sweep_wanted(&sweep, 5, spreads), "one sample is not enough");
     for (int i = 0; i < 20; i++) /* with ten times the noise it may be as good */
         lab_sweep_add(&sweep, 2, 1000 + 20 * (i % 10 - 4.5));
     cr_assert(lab_sweep_spreads(&sweep, spreads));
@@ -231,7 +232,7 @@ Test(lab_sweep, what_was_disturbed_is_forgotten)
     cr_assert(oracle.candidate == 0 && oracle.spread.p50_ns == 100);
 }
 
-/* Two splits, one of them run in quiet rounds only: its samples are lower, but the split is no better. */
+/* One of two splits is run only in quiet rounds. Its samples are lower, but the split is not better. */
 Test(lab_sweep, rounds_differ_and_that_is_no_merit_of_a_split)
 {
     begin_sweep(2, 1000, 1, 3);

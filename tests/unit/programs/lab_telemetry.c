@@ -1,4 +1,4 @@
-/* What the lab reads of a machine, on the laid-out /sys of two laptops (support/sysfs.sh).
+/* What the lab reads about a machine, from copies of the /sys of two laptops (support/sysfs.sh).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/telemetry/sampler.h"
 #include "lab/telemetry/sysfs.h"
@@ -38,7 +38,7 @@ static void end(void)
 
 TestSuite(lab_telemetry, .init = begin, .fini = end);
 
-/* A command of the shell, in the tree. */
+/* Run a shell command in the tree. */
 static void in_tree(const char *format, ...)
 {
     char command[512], whole[600];
@@ -55,8 +55,8 @@ static void make_laptop(const char *name)
     in_tree("sh %s/tests/support/sysfs.sh %s %s", COX_TEST_SOURCE_DIR, name, root);
 }
 
-/* The text replaces the file's, in the same file, as the kernel does it: a sampler that reads meanwhile finds the old
- * line or the new one, never none. */
+/* Replace a file's text in the same file, as the kernel does. A sampler that reads meanwhile finds the old line or
+ * the new one. */
 static void put(const char *name, const char *text)
 {
     char whole[256];
@@ -96,7 +96,7 @@ static void open_laptop(const char *name)
     open_tree();
 }
 
-/* The number of a source; the count of them if there is none of that name. */
+/* The index of the source with this name, or the number of sources if no source has it. */
 static uint32_t find(const char *name)
 {
     uint32_t i = 0;
@@ -112,7 +112,7 @@ static uint32_t find_one(const char *name)
     return source;
 }
 
-/* Names between commas. */
+/* `names` are separated by commas. */
 static bool has(const char *names)
 {
     char text[256];
@@ -129,7 +129,7 @@ static double read_now(const char *name)
     return values[find_one(name)];
 }
 
-/* The note in which the words stand; NULL = none. */
+/* The note that contains these words, or NULL. */
 static const char *note(const char *words)
 {
     const char *text;
@@ -139,7 +139,7 @@ static const char *note(const char *words)
     return NULL;
 }
 
-/* Sources and what they read; NAN = nothing. */
+/* Sources and their values. NAN: no value. */
 struct reading {
     const char *name;
     double value;
@@ -173,8 +173,8 @@ static void check_setting(const char *name, const char *expected)
 Test(lab_telemetry, reads_what_an_intel_laptop_has)
 {
     open_laptop("meteor-lake");
-    /* The clock of P cores is the mean of one thread of each: 3000, 3100, ... 3500. That of the GPU is what it is, not
-     * what was asked for. */
+    /* The clock of the P cores is the mean of one thread of each: 3000, 3100, ... 3500. The clock of the GPU is the
+     * actual one, not the requested one. */
     ASSERT_READINGS({"clock of the P cores", 3250}, {"clock of the E cores", 2400}, {"clock of the LP-E cores", 700},
                     {"clock of GPU card1", 1150}, {"temperature: Package id 0", 71},
                     {"temperature of the hottest core", 71}, {"temperature: zone x86_pkg_temp", 72},
@@ -232,11 +232,11 @@ Test(lab_telemetry, tells_kinds_of_cores_by_frequency_where_no_pmu_does_and_by_c
 
 /* --- What changes ------------------------------------------------------------------------------------------------- */
 
-/* A file is written, and a source reads what it should. */
+/* A file is written, and then a source has this value. */
 struct step {
-    const char *file; /* "cpu A B NAME": of the CPUs A up to B */
+    const char *file; /* "cpu A B NAME": of the CPUs A to B - 1 */
     const char *text;
-    const char *source; /* NULL = none is read yet */
+    const char *source; /* NULL: no source is read after this step */
     double value;
 };
 
@@ -263,10 +263,10 @@ Test(lab_telemetry, what_cannot_be_read_or_is_nonsense_has_no_value_until_it_is_
         {"class/power_supply/BAT0/power_now", "", "power from BAT0", NAN},
         {"class/power_supply/BAT0/power_now", "4294967295000\n", "power from BAT0", NAN},
         {"class/power_supply/BAT0/power_now", "20000000\n", "power from BAT0", 20},
-        {"class/power_supply/BAT0/status", "", "power from BAT0", NAN}, /* of unknown sign */
+        {"class/power_supply/BAT0/status", "", "power from BAT0", NAN}, /* the sign is unknown */
         {"class/powercap/intel-rapl:0/energy_uj", "", "power of package-0", NAN},
-        {"class/drm/card1/gt/gt0/rps_act_freq_mhz", "0\n", "clock of GPU card1", 0}, /* it sleeps */
-        /* A core that is off line is not in the mean. */
+        {"class/drm/card1/gt/gt0/rps_act_freq_mhz", "0\n", "clock of GPU card1", 0}, /* the GPU sleeps */
+        /* A core that is offline does not count for the mean. */
         {"cpu 20 21 cpufreq/scaling_cur_freq", "", NULL, 0},
         {"cpu 21 22 cpufreq/scaling_cur_freq", "900000\n", "clock of the LP-E cores", 900},
         {"cpu 21 22 cpufreq/scaling_cur_freq", "", "clock of the LP-E cores", NAN},
@@ -288,11 +288,11 @@ Test(lab_telemetry, throttling_is_counted_from_the_first_reading_on)
 {
     static const struct step steps[] = {
         {"cpu 0 22 thermal_throttle/package_throttle_count", "43\n", "throttling of the package",
-         3}, /* one counter, shown by each core */
+         3}, /* one counter that every core shows */
         {"cpu 0 22 thermal_throttle/package_throttle_count", "2\n", "throttling of the package",
-         3}, /* it begins again */
+         3}, /* the counter starts again */
         {"cpu 0 22 thermal_throttle/package_throttle_count", "7\n", "throttling of the package", 8},
-        /* One that vanishes for a while adds nothing by its return. */
+        /* A counter that disappears for a while adds nothing when it returns. */
         {"cpu 12 13 thermal_throttle/core_throttle_count", "", "throttling of the E cores", NAN},
         {"cpu 12 13 thermal_throttle/core_throttle_count", "5\n", "throttling of the E cores", 0},
         {"cpu 12 14 thermal_throttle/core_throttle_count", "9\n", "throttling of the E cores", 8},
@@ -306,10 +306,10 @@ Test(lab_telemetry, throttling_is_counted_from_the_first_reading_on)
 Test(lab_telemetry, the_sign_of_a_battery_and_the_level_of_amdgpu_are_read)
 {
     static const struct step steps[] = {
-        /* What is charged has negative power, whatever sign its driver gives. */
+        /* A battery that is charged has negative power, whatever sign its driver reports. */
         {"class/power_supply/BAT1/status", "Discharging\n", NULL, 0},
         {"class/power_supply/BAT1/current_now", "-1000000\n", "power from BAT1", 17},
-        /* amdgpu gives no clock. */
+        /* amdgpu reports no clock. */
         {"class/drm/card0/device/pp_dpm_sclk", "0: 800Mhz\n1: 1100Mhz\n2: 2700Mhz *\n", "clock of GPU card0", 2700},
         {"class/drm/card0/device/pp_dpm_sclk", "0: 800Mhz\n1: 1100Mhz\n", "clock of GPU card0", NAN},
     };
@@ -322,8 +322,8 @@ Test(lab_telemetry, the_sign_of_a_battery_and_the_level_of_amdgpu_are_read)
 
 /* --- Counters ----------------------------------------------------------------------------------------------------- */
 
-/* Power of so many joules more, which `write` makes, against the clock: the reading before lies between two times, and
- * so does the one after. */
+/* Power while `write` adds this many joules, compared with the clock. The first reading lies between t[0] and t[1],
+ * the second between t[2] and t[3]. */
 static void check_power(const char *name, double joules, void (*write)(void))
 {
     uint64_t t[4];
@@ -386,7 +386,7 @@ Test(lab_telemetry, a_graphics_cards_energy_is_power_too_and_a_reset_counter_is_
     cr_assert(has("power of GPU card1 2"));
 }
 
-/* --- What goes wrong ---------------------------------------------------------------------------------------------- */
+/* --- Failures ----------------------------------------------------------------------------------------------------- */
 
 Test(lab_telemetry, a_machine_that_tells_nothing_has_notes_and_no_sources)
 {
@@ -410,7 +410,7 @@ Test(lab_telemetry, cores_without_a_clock_are_noted)
     cr_assert(note("no cpufreq driver"));
     cr_assert_not(has("clock of the cores"));
     cr_assert_not(has("governor of the cores"));
-    cr_assert(has("temperature: Tctl"), "the rest is read all the same");
+    cr_assert(has("temperature: Tctl"), "the other sources are still read");
 }
 
 Test(lab_telemetry, a_processor_of_e_cores_alone_has_no_p_cores)
@@ -446,9 +446,9 @@ Test(lab_telemetry, lists_that_are_none_name_no_core)
     cr_assert_not(sysfs_list_has("5-", 4));
 }
 
-/* --- Permission, and what is no file ------------------------------------------------------------------------------ */
+/* --- Permissions, and sources that are not files ------------------------------------------------------------------ */
 
-static int event_files[2]; /* a pipe: each reading takes a count */
+static int event_files[2]; /* a pipe: each reading takes one count from it */
 static uint32_t event_type;
 static uint64_t events_asked;
 
@@ -483,7 +483,7 @@ static void more_counts(void)
     count_event((UINT64_C(1) << 32) * 5 / 2);
 }
 
-/* Without powercap; `count`: what the look finds whether it counts at all. */
+/* Without powercap. `count` is what the first look finds, to see whether the counter counts. */
 static void open_with_perf(uint64_t count)
 {
     make_laptop("meteor-lake");
@@ -499,7 +499,7 @@ Test(lab_telemetry, perf_counts_where_powercap_may_not_be_read)
     cr_assert_eq(event_type, 21);
     cr_assert_eq(events_asked, 1u << 1 | 1u << 2 | 1u << 4 | 1u << 5);
     cr_assert_not(note("power"), "%s", note("power"));
-    count_event(UINT64_C(1) << 32); /* a joule */
+    count_event(UINT64_C(1) << 32); /* one joule */
     check_power("power of package-0", 1.5, more_counts);
     cr_assert_str_eq(lab_telemetry_source(telemetry, find("power of package-0"))->origin, "perf: power/energy-pkg/");
 }
@@ -514,7 +514,7 @@ Test(lab_telemetry, an_event_that_never_counts_is_noted)
 Test(lab_telemetry, says_what_would_permit_powercap_and_perf)
 {
     make_laptop("meteor-lake");
-    const bool superuser = geteuid() == 0; /* who may read everything */
+    const bool superuser = geteuid() == 0; /* root may read everything */
     in_tree("chmod %s class/powercap/*/energy_uj", superuser ? "400" : "0");
     cr_assert(!superuser || seteuid(65534) == 0);
     open_with(&(struct lab_telemetry_params){.sysfs = root, .event_open = refuse_event});
@@ -526,7 +526,7 @@ Test(lab_telemetry, says_what_would_permit_powercap_and_perf)
     cr_assert(!superuser || seteuid(0) == 0);
 }
 
-/* The library beside this program. */
+/* The library in this program's folder. */
 static void nvml_path(char *library, size_t bytes)
 {
     ssize_t length = readlink("/proc/self/exe", library, bytes - 1);
@@ -551,7 +551,7 @@ Test(lab_telemetry, reads_nvidias_processors_by_their_library)
 Test(lab_telemetry, a_missing_nvidia_library_is_noted_where_its_driver_runs)
 {
     open_with(&(struct lab_telemetry_params){.sysfs = root, .nvml = "/nonexistent/libnvidia-ml.so.1"});
-    cr_assert_not(note("NVIDIA"), "nobody misses it");
+    cr_assert_not(note("NVIDIA"), "its absence is not noted");
     in_tree("mkdir -p module/nvidia");
     put("module/nvidia/refcnt", "31\n");
     open_with(&(struct lab_telemetry_params){.sysfs = root, .nvml = "/nonexistent/libnvidia-ml.so.1"});
@@ -603,7 +603,7 @@ Test(lab_telemetry, reading_opens_nothing_and_allocates_nothing)
     int lowest = dup(0);
     cr_assert_geq(lowest, 0);
     close(lowest);
-    in_tree("rm -r class"); /* the files that are open are still read */
+    in_tree("rm -r class"); /* files that are already open can still be read */
     for (int i = 0; i < 100; i++)
         lab_telemetry_read(telemetry, true, values);
     cr_assert_float_eq(values[find_one("temperature: zone x86_pkg_temp")], 72, 1e-9);
@@ -635,7 +635,7 @@ Test(lab_telemetry, the_summary_names_parts_by_kind_and_fits)
     cr_assert_str_eq(little, "clock (P cores, E c");
 }
 
-/* --- The sampler, and what is recorded ---------------------------------------------------------------------------- */
+/* --- The sampler and its records ---------------------------------------------------------------------------------- */
 
 static struct lab_store *store;
 static struct lab_session *session;
@@ -654,7 +654,7 @@ static void begin_session(void)
                                       &(const struct lab_store_session){.kind = LAB_SESSION_POLICY, .policy = "x"});
 }
 
-/* Of the clock every millisecond. */
+/* Sample the clock every millisecond. */
 static void start_sampler(void)
 {
     begin_run();
@@ -665,8 +665,8 @@ static void start_sampler(void)
 
 #define OF_SOURCE(name) " FROM telemetry JOIN telemetry_source USING (run, source) WHERE name = '" name "'"
 
-/* Until so many values of a source are recorded that `condition` holds for; five minutes, or more if the sampler cannot
- * run. */
+/* Wait until `count` recorded values of the source satisfy `condition`. The limit is five minutes, or more if the
+ * sampler is not scheduled. */
 static void await(uint64_t count, const char *source, const char *condition)
 {
     char sql[512];
@@ -678,7 +678,7 @@ static void await(uint64_t count, const char *source, const char *condition)
         if (strcmp(ask(sql), "1") == 0)
             return;
     }
-    cr_assert_fail("in vain: %s", sql);
+    cr_assert_fail("timed out waiting for: %s", sql);
 }
 
 Test(lab_telemetry, the_sampler_records_values_that_frames_are_found_by)
@@ -713,7 +713,7 @@ Test(lab_telemetry, the_sampler_records_values_that_frames_are_found_by)
     /* A setting is recorded when it changes. */
     answers("SELECT group_concat(value, ' ') FROM (SELECT value" OF_SOURCE("platform profile") " ORDER BY at_ns)",
             "balanced performance");
-    /* What changes slowly is read seldom: once a second at most, by the times that readings are due. */
+    /* Slow values are read at most once per second. The times at which readings are due count. */
     answers("SELECT count(*) > 0 AND count(*) <= 1 + max(at_ns) / 1000000000" OF_SOURCE("power from BAT0"), "1");
 }
 
@@ -728,7 +728,7 @@ Test(lab_telemetry, a_paused_sampler_reads_nothing_and_power_is_not_that_of_the_
     uint64_t paused_ns = now_ns();
     nanosleep(&(const struct timespec){.tv_nsec = 50000000}, NULL);
     uint64_t until_ns = now_ns();
-    lab_store_values(store, paused_ns, &(const double){1}, 1); /* marks the two times */
+    lab_store_values(store, paused_ns, &(const double){1}, 1); /* the two times of the pause */
     lab_store_values(store, until_ns, &(const double){2}, 1);
     lab_sampler_pause(sampler, false);
     await(1, "clock of the P cores", "at_ns > " MARK("2"));
@@ -738,7 +738,7 @@ Test(lab_telemetry, a_paused_sampler_reads_nothing_and_power_is_not_that_of_the_
     close_store(store);
     answers("SELECT count(*) FROM telemetry WHERE at_ns > " MARK("1") " AND at_ns < " MARK("2"), "0");
     answers("SELECT max(at_ns) > " MARK("2") " FROM telemetry", "1");
-    /* What was counted in the pause is of no reading. */
+    /* Counts from the pause do not belong to any reading. */
     answers("SELECT count(*)" OF_SOURCE("power of package-0") " AND value > 0", "0");
 }
 
@@ -746,14 +746,14 @@ Test(lab_telemetry, telemetry_leaves_half_of_the_queue_to_frames_and_loses_none)
 {
     double many[LAB_TELEMETRY_SOURCES_MAX] = {0};
     for (int i = 1; i < LAB_TELEMETRY_SOURCES_MAX; i++)
-        many[i] = NAN; /* they fill the queue, not the database */
+        many[i] = NAN; /* these values fill the queue, but not the database */
     begin_run();
     lab_store_source(store, 0, &(const struct lab_store_source){"n", "clock", "p", "MHz", "o"});
-    for (uint64_t i = 0; i < 100000; i++) /* nothing is written meanwhile */
+    for (uint64_t i = 0; i < 100000; i++) /* nothing is written during this loop */
         lab_store_values(store, now_ns(), many, LAB_TELEMETRY_SOURCES_MAX);
     begin_session();
     lab_session_frame(session, &(const struct cox_frame_report){.joules = -1});
-    close_store(store); /* what is dropped of telemetry is no fault */
+    close_store(store); /* dropped telemetry is not an error */
     answers("SELECT count(*) FROM frame", "1");
     answers("SELECT count(*) > 100 FROM telemetry", "1");
 }

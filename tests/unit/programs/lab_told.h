@@ -1,4 +1,4 @@
-/* What tests of the simulator share: a policy that does as told, and a world from a scenario.
+/* Shared by the tests of the simulator: a policy that a test scripts, and a world from a scenario.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_LAB_TOLD_H
 #define COX_TESTS_LAB_TOLD_H
@@ -11,18 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- a policy that does as told --- */
+/* --- a policy that a test scripts --- */
 
 enum { FRAMES_MAX = 64, NOTES_MAX = 4096 };
 
 static struct {
-    struct cox_split splits[FRAMES_MAX]; /* of each frame; band_count and pool 0 = the one before */
+    struct cox_split splits[FRAMES_MAX]; /* of each frame; if band_count and pool are 0, the previous one */
     cox_status statuses[FRAMES_MAX];
-    uint32_t grant; /* rows that it grants, whatever it is offered; UINT32_MAX = all */
+    uint32_t grant; /* number of rows in each answer; UINT32_MAX = all */
 
     uint32_t measured_count;
     struct cox_measurement measured[NOTES_MAX];
-    uint64_t heard_before[FRAMES_MAX]; /* measurements heard before the split of a frame */
+    uint64_t heard_before[FRAMES_MAX]; /* measurements observed before the split of a frame */
     bool usable[FRAMES_MAX][COX_DEVICES_MAX];
     uint64_t single_device_ns[FRAMES_MAX][COX_DEVICES_MAX];
     uint32_t offers, last_offers;
@@ -117,7 +117,7 @@ static struct lab_sim_frame frames[FRAMES_MAX];
 static const struct lab_sim_options two_in_flight = {.in_flight = 2};
 static char why[640];
 
-/* `keys`: those of the scenario. */
+/* `keys`: the scenario's keys. */
 static void set_world(const char *keys)
 {
     const char *json = lab_object(keys);
@@ -143,7 +143,7 @@ static void run(const struct cox_policy *policy, const struct lab_sim_options *o
     cr_assert_eq(simulate(policy, options, 1), COX_OK, "%s", why);
 }
 
-/* The first `border` rows on `a`, the others on `b`. */
+/* The first `border` rows on `a`, the other rows on `b`. */
 static struct cox_split split_at(uint32_t border)
 {
     struct cox_split split = {0};
@@ -160,14 +160,14 @@ static inline void run_split(struct cox_split split, uint32_t in_flight)
     run(&fixed, &(struct lab_sim_options){.in_flight = in_flight});
 }
 
-/* What the devices need for a row; nothing else costs time. */
+/* Devices that need this much time per row; nothing else costs time. */
 #define ALONE "'rows': 100, 'granule': 1, 'devices': [{'name': 'a', 'row_us': 1}]"
 #define PAIR(rows, row_alignment, a_us, b_us)                                                                          \
     "'rows': " #rows ", 'granule': " #row_alignment ", 'devices': [{'name': 'a', 'row_us': " #a_us "}, {'name': 'b', " \
     "'row_us': " #b_us "}]"
 #define TWO PAIR(100, 1, 1, 2)
 
-/* A time in nanoseconds and what it must be in microseconds. */
+/* A time in nanoseconds, and the expected value in microseconds. */
 #define US(ns, us) NEAR((ns) / 1e3, us, 1e-6)
 
 #endif

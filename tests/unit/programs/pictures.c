@@ -1,4 +1,4 @@
-/* Pictures in: what is read is what is in the file, and no file, however bad, does more than fail.
+/* Picture input: pixels are those in the file, and an invalid file only causes an error.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "media/primaries.h"
@@ -30,12 +30,12 @@ Test(half, has_the_values_of_the_standard)
     cr_expect_eq(half_to_float(0x7c00), INFINITY);
 }
 
-/* The judge: of all halves the nearest, on a tie the one with an even last bit. */
+/* The expected result is the nearest half, and in a tie the one with an even last bit. */
 Test(half, rounds_to_the_nearest_and_ties_to_even)
 {
     for (uint32_t bits = 0; bits < 0x7bff; bits++) {
         double low = half_to_float((uint16_t)bits), high = half_to_float((uint16_t)(bits + 1));
-        float middle = (float)((low + high) / 2); /* exact: one more bit than a half has */
+        float middle = (float)((low + high) / 2); /* exact: it needs only one bit more than a half has */
         cr_assert_eq(half_from_float(middle), bits & 1 ? bits + 1 : bits, "between %04x and the next", bits);
         cr_assert_eq(half_from_float(nextafterf(middle, 0)), bits);
         cr_assert_eq(half_from_float(nextafterf(middle, INFINITY)), bits + 1);
@@ -186,7 +186,8 @@ Test(hdr, old_runs_repeat_the_pixel_before)
     expect_pixel(262, 0, 0, 1, 0, 1);
 }
 
-/* One row of eight pixels in the new run lengths: red 0..7 in a stretch, green a run, blue both, exponents a run. */
+/* One row of eight pixels in the new run-length encoding: red is the literal 0..7, green is one run, blue has both,
+ * exponents are one run. */
 static const uint8_t new_row[] = {2, 2, 0, 8, 8, 0, 1, 2, 3, 4, 5, 6, 7, 136, 9, 133, 7, 3, 1, 2, 3, 136, 136};
 
 Test(hdr, new_runs_go_component_by_component)
@@ -284,14 +285,14 @@ Test(pfm, mutated_pictures_do_no_harm, .timeout = 600)
     mutate_and_decode(made.count, 20000);
 }
 
-/* --- Files that are no pictures ----------------------------------------------------------------------------------- */
+/* --- Files that are not pictures ---------------------------------------------------------------------------------- */
 
 TestSuite(picture, .init = make_folder, .fini = remove_folder);
 
 Test(picture, what_is_no_picture_is_named)
 {
     static const struct {
-        const char *name, *content, *words; /* content NULL: there is no file */
+        const char *name, *content, *words; /* content NULL: the file does not exist */
     } cases[] = {{"nothing.exr", NULL, "No such file"},
                  {"", NULL, "is a directory"},
                  {"empty.exr", "", "empty"},

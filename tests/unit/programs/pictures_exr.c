@@ -1,7 +1,6 @@
-/* OpenEXR pictures: what is read is what is in the file, and no file, however bad, does more than fail.
- *
- * The files here are put together byte by byte (uncompressed), so that the reader is not judged by the library that it
- * uses; the real ones come from examples/data.
+/* OpenEXR pictures: pixels are those in the file, and an invalid file only causes an error. Most files are built
+ * here byte by byte and uncompressed, so that the library which the reader uses does not judge itself. Real
+ * pictures come from examples/data.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "media/picture.h"
@@ -21,10 +20,10 @@ struct exr_channel {
 };
 
 struct exr_plan {
-    struct exr_channel channels[CHANNELS_MAX]; /* alphabetical, as the format asks for; name NULL = end */
+    struct exr_channel channels[CHANNELS_MAX]; /* alphabetical, as the format requires; name NULL: end */
     int32_t data[4];                           /* min x, min y, max x, max y */
     int32_t display[4];
-    int tile; /* tile side; 0 = scanlines */
+    int tile; /* side of a tile; 0: scan lines */
     bool mipmap;
     bool decreasing;
     int compression;
@@ -39,7 +38,7 @@ static struct exr_plan plan_of(const struct exr_channel *channels, int width, in
     return plan;
 }
 
-/* What pixel x, y of a channel holds: exact in half. */
+/* The value of pixel x, y of a channel. It is exact in half precision. */
 static float sample(int channel, int x, int y)
 {
     return (float)(channel * 64 + y * 8 + x) / 4 - 3;
@@ -98,8 +97,8 @@ static void put_channels(const struct exr_channel *channels)
     patch_u32(made.data + begin - 4, (uint32_t)(made.count - begin));
 }
 
-/* A chunk, to which entry `entry` of the table points: its place, its bytes, then the rectangle x0..x1, y0..y1: for
- * each line, each channel's samples. */
+/* A chunk, and its entry in the table. The chunk has its place, its size, and the rectangle x0..x1, y0..y1: for
+ * each line the samples of each channel. */
 static void put_chunk(const struct exr_plan *plan, size_t entry, const uint32_t *place, int places, int x0, int y0,
                       int x1, int y1)
 {
@@ -125,7 +124,7 @@ static int at_least_one(int n)
     return n ? n : 1;
 }
 
-/* The table of tiles, then the tiles. Those of lesser levels hold other samples. */
+/* The table of tiles, then the tiles. Lower levels hold other samples. */
 static void put_tiles(const struct exr_plan *plan, int width, int height)
 {
     const int side = plan->tile;
@@ -197,7 +196,7 @@ static const struct exr_channel rgba_half[CHANNELS_MAX] = {
 static const struct exr_channel rgba_float[CHANNELS_MAX] = {
     {"A", FLOAT, 0}, {"B", FLOAT, 0}, {"G", FLOAT, 0}, {"R", FLOAT, 0}};
 
-/* Every pixel that the data window covers must be its channels' samples. -1 = 0, -2 = 1. */
+/* Every pixel inside the data window must be the sample of its channel. -1: 0, -2: 1. */
 static void expect_samples(const struct exr_plan *plan, const int channel[4])
 {
     const int32_t *display = plan->display, *data = plan->data;
@@ -272,8 +271,8 @@ Test(exr, lines_may_be_stored_from_the_bottom)
 Test(exr, the_display_window_is_what_is_shown)
 {
     static const int32_t windows[][8] = {
-        {2, 1, 6, 4, 0, 0, 9, 7},           /* data inside: black around */
-        {-3, -2, 9, 8, 0, 0, 5, 5},         /* overscan: cut off */
+        {2, 1, 6, 4, 0, 0, 9, 7},           /* data window inside: black around it */
+        {-3, -2, 9, 8, 0, 0, 5, 5},         /* overscan is cut off */
         {-3, 2, 3, 9, 0, 0, 6, 6},          /* across a corner */
         {-10, -10, -4, -6, -8, -9, -5, -7}, /* negative coordinates */
     };
@@ -341,7 +340,7 @@ Test(exr, what_cannot_be_read_is_named)
 {
     static const struct {
         const char *what;
-        struct exr_channel channels[CHANNELS_MAX]; /* none: R, G, B and A of halves */
+        struct exr_channel channels[CHANNELS_MAX]; /* if empty: R, G, B and A in half precision */
         int compression;
         bool empty;
         const char *words;
@@ -364,7 +363,7 @@ Test(exr, what_cannot_be_read_is_named)
     }
 }
 
-enum { COMPRESSIONS = 8 }; /* of OpenEXR that are read: none, RLE, ZIPS, ZIP, PIZ, PXR24, B44, B44A */
+enum { COMPRESSIONS = 8 }; /* the compressions that are read: none, RLE, ZIPS, ZIP, PIZ, PXR24, B44, B44A */
 
 static void set_corner(const char *window, uint32_t x, uint32_t y)
 {
@@ -375,7 +374,7 @@ static void set_corner(const char *window, uint32_t x, uint32_t y)
     patch_u32(corner + 4, y);
 }
 
-/* A window of 2^31 pixels a side in a file of a few hundred bytes. */
+/* A window of 2^31 pixels per side in a file of a few hundred bytes. */
 Test(exr, a_huge_window_is_refused_before_memory_is_asked_for)
 {
     static const uint32_t corners[] = {0x7fffffff, 0x3fffffff, 65536, 70000};
@@ -389,7 +388,7 @@ Test(exr, a_huge_window_is_refused_before_memory_is_asked_for)
         }
 }
 
-/* Half a thousand million pixels in a file of a few hundred bytes. */
+/* Half a billion pixels in a file of a few hundred bytes. */
 Test(exr, a_short_file_cannot_ask_for_much_memory)
 {
     for (int tile = 0; tile < 3; tile += 2)
@@ -423,7 +422,7 @@ static int64_t keep_written(exr_const_context_t context, void *user, const void 
 
 #define OF_EXR(call) cr_assert_eq(call, EXR_ERR_SUCCESS)
 
-/* A picture of one value, by the library. */
+/* Let the library write a picture of one value. */
 static void make_constant(int compression, exr_pixel_type_t type, int width, int height, const void *row)
 {
     exr_context_t context;
@@ -447,7 +446,7 @@ static void make_constant(int compression, exr_pixel_type_t type, int width, int
         for (int c = 0; c < encode.channel_count; c++) {
             encode.channels[c].encode_from_ptr = row;
             encode.channels[c].user_pixel_stride = encode.channels[c].bytes_per_element;
-            encode.channels[c].user_line_stride = 0; /* every line the same */
+            encode.channels[c].user_line_stride = 0; /* all lines are equal */
         }
         if (y == 0)
             OF_EXR(exr_encoding_choose_default_routines(context, part, &encode));
@@ -457,7 +456,8 @@ static void make_constant(int compression, exr_pixel_type_t type, int width, int
     OF_EXR(exr_finish(&context));
 }
 
-/* Pictures of one value are the shortest files that there are: how far below its pixels a file's length may be. */
+/* Pictures of one value are the shortest possible files. This test finds how much shorter than its pixels a file
+ * can be. */
 Test(exr, a_picture_of_one_value_is_short_and_is_read)
 {
     static const double ratios[COMPRESSIONS] = {0.99, 60, 600, 950, 250, 900, 2.2, 10};
@@ -467,7 +467,7 @@ Test(exr, a_picture_of_one_value_is_short_and_is_read)
         for (exr_pixel_type_t type = EXR_PIXEL_HALF; type <= EXR_PIXEL_FLOAT; type++) {
             make_constant(compression, type, WIDTH, HEIGHT, zeros);
             double ratio = (double)WIDTH * HEIGHT * 3 * (type == EXR_PIXEL_HALF ? 2 : 4) / (double)made.count;
-            if (type == EXR_PIXEL_HALF) /* B44 takes floats as they are */
+            if (type == EXR_PIXEL_HALF) /* B44 leaves floats uncompressed */
                 cr_expect_gt(ratio, ratios[compression], "compression %d: only %g to 1", compression, ratio);
             decode(made.data, made.count, PICTURE_ALPHA_BLACK);
             cr_assert(decoded.read, "compression %d, %g to 1: %s", compression, ratio, decoded.error.text);
@@ -495,7 +495,7 @@ Test(exr, every_truncation_is_refused)
 static const struct {
     const char *name;
     uint32_t width, height;
-    float largest; /* of the red, green and blue */
+    float largest; /* of red, green and blue */
 } real[] = {{"StillLife", 1240, 846, 492},
             {"CandleGlass", 1000, 810, 413},
             {"GoldenGate", 1262, 860, 686},

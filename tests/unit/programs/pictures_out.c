@@ -1,4 +1,4 @@
-/* Pictures and other files out: nothing stands under a file's name until it is whole, and a PNG holds what was given.
+/* Picture output and other files: a name exists only when its file is complete, and a PNG holds the given pixels.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/outfile.h"
@@ -38,7 +38,7 @@ static void expect_files(int files)
     cr_expect_eq(count_files(), files, "%d files instead of %d", count_files(), files);
 }
 
-/* What is under the name: NULL = nothing. */
+/* The contents of the file with this name. NULL: no file. */
 static void expect_content(const char *path, const char *content)
 {
     cr_expect_eq(access(path, F_OK), content ? 0 : -1, "%s", path);
@@ -65,7 +65,7 @@ static void finish(struct outfile **file)
 
 /* --- Files -------------------------------------------------------------------------------------------------------- */
 
-/* The file is one without a name, where there are such, or a hidden one. */
+/* The temporary file has no name if the system supports that, otherwise it is a hidden file. */
 Test(outfile, nothing_stands_under_the_name_until_it_is_finished)
 {
     for (int named = 0; named < 2; named++) {
@@ -75,7 +75,7 @@ Test(outfile, nothing_stands_under_the_name_until_it_is_finished)
         struct outfile *file = begin(path, "content");
         fflush(outfile_stream(file));
         expect_content(path, NULL);
-        const int temporary = count_files() - named; /* the one of before does not count */
+        const int temporary = count_files() - named; /* without the old file */
         cr_expect(temporary == 1 || (temporary == 0 && !named), "%d", temporary);
         finish(&file);
         expect_content(path, "content");
@@ -119,7 +119,7 @@ Test(outfile, an_interrupted_program_can_remove_what_it_began)
     outfile_abandon(&two);
 }
 
-/* A process that is killed while it writes. */
+/* Start a process that is killed while it writes. */
 static void write_and_be_killed(const char *path)
 {
     struct outfile *file;
@@ -142,10 +142,10 @@ Test(outfile, what_killed_programs_have_left_is_taken_away)
         write_and_be_killed(path);
     expect_files(1);
     struct outfile *file = begin(path, "");
-    expect_files(1); /* in its place */
+    expect_files(1); /* replaced */
     write_and_be_killed(path);
     struct outfile *other = begin(path, "");
-    expect_files(2); /* that of a program that lives is left alone */
+    expect_files(2); /* the file of a running program is left alone */
     outfile_abandon(&other);
     expect_files(1);
     finish(&file);
@@ -176,11 +176,11 @@ Test(outfile, programs_that_write_to_one_place_at_once_do_not_disturb_each_other
         cr_expect(WIFSIGNALED(status) || !WEXITSTATUS(status));
     }
     cr_expect_leq(count_files(), 1 + PROGRAMS / 2);
-    for (int i = 0; i < PROGRAMS; i++) { /* what is left stands under other names than the first, too */
+    for (int i = 0; i < PROGRAMS; i++) { /* remaining files may have any of the hidden names */
         file = begin(path, "");
         finish(&file);
     }
-    expect_content(path, ""); /* the last one was empty */
+    expect_content(path, ""); /* the last file was empty */
 }
 
 Test(outfile, what_a_killed_program_has_left_gives_way_to_a_file_without_a_name)
@@ -244,8 +244,8 @@ static void write_png(const char *path, const void *pixels, uint32_t width, uint
     cr_assert(output == NULL);
 }
 
-/* Reads a PNG of sRGB back without this project's code: rows of components of `depth` bits, big-endian. They stay until
- * the next call. Returns how many components a pixel has. */
+/* Read an sRGB PNG back without this project's code: rows of components of `depth` bits, big-endian. They stay
+ * valid until the next call. Returns the number of components per pixel. */
 static int read_png(const char *path, int depth, struct bytes **out)
 {
     static struct bytes b;

@@ -1,4 +1,4 @@
-/* Ranges of frames for ranks of different speed: each frame once, and all ranks end together.
+/* Ranges of frames for ranks of different speed: each frame is done once, and all ranks end at the same time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/range_scheduler.h"
 
@@ -9,7 +9,7 @@
 
 TestSuite(range_scheduler, .timeout = 300);
 
-enum { BEGIN_MS = 100 }; /* cost of a range without its frames */
+enum { BEGIN_MS = 100 }; /* cost of a range in addition to its frames */
 
 static uint64_t random_of(uint64_t *state)
 {
@@ -17,9 +17,8 @@ static uint64_t random_of(uint64_t *state)
     return *state >> 33;
 }
 
-/* Simulate ranks with these frames per second. All frames cost the same, give or take `noise`.
- * Returns the time over the ideal, in which all speeds add up. Checks that every frame is handed
- * out once. */
+/* Simulate ranks with these frames per second. All frames cost the same, except for `noise`. Returns the time
+ * divided by the ideal one, at which all speeds add up. Checks that every frame is handed out once. */
 static double simulate(const double *speeds, uint32_t ranks, uint64_t frames, double noise,
                        const struct frame_range *done, uint64_t done_count)
 {
@@ -118,7 +117,7 @@ Test(range_scheduler, ranges_are_short_until_all_speeds_are_known)
     cr_assert(range_scheduler_begin(&scheduler, 2, 20000, NULL, 0));
     range_scheduler_next(&scheduler, 0);
     const struct frame_range first = range_scheduler_next(&scheduler, 1);
-    range_scheduler_note(&scheduler, 1, first.count, 0.15); /* the other one may be ten times quicker */
+    range_scheduler_note(&scheduler, 1, first.count, 0.15); /* the other rank may be ten times as fast */
     const uint64_t count = range_scheduler_next(&scheduler, 1).count;
     cr_expect_eq(count, (uint64_t)((double)first.count / 0.15 * RANGE_SECONDS_MIN));
     range_scheduler_note(&scheduler, 1, count, 2);

@@ -1,5 +1,5 @@
-/* What the programs write of a session: JSON that is JSON everywhere, the documented statistics, the trace, the bar and
- * the live line.
+/* What the programs report about a session: valid JSON, the documented statistics, the trace, the bar and the
+ * progress line.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/json.h"
@@ -17,9 +17,9 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* --- A JSON reader, as small as will do: accepts exactly RFC 8259, without exponents ------------------------------ */
+/* --- A minimal JSON reader: accepts exactly RFC 8259, without exponents ------------------------------------------- */
 
-/* What follows the thing that `s` begins with; NULL if it begins with no such thing, or is NULL. */
+/* Returns the text after the value at `s`. Returns NULL if there is no value, or if `s` is NULL. */
 static const char *parse_value(const char *s);
 
 static const char *parse_char(const char *s, char c)
@@ -33,7 +33,7 @@ static const char *parse_string(const char *s)
     s = parse_char(s, '"');
     while (s && *s != '"') {
         if ((unsigned char)*s < 0x20)
-            return NULL; /* the end, too */
+            return NULL; /* also at the end of the text */
         if (*s++ != '\\')
             continue;
         const bool code = *s == 'u' && strspn(s + 1, "0123456789abcdefABCDEF") >= 4;
@@ -101,7 +101,7 @@ Test(json, the_reader_of_these_tests_can_say_no)
         cr_expect_not(is_json(bad[i]), "%s", bad[i]);
 }
 
-/* What was written last. */
+/* The text that was written last. */
 static char *text;
 static size_t text_bytes;
 
@@ -177,7 +177,7 @@ Test(json, numbers_know_no_locale)
                  {NAN, "null"},
                  {INFINITY, "null"},
                  {1e300, "null"}};
-    setlocale(LC_ALL, "de_DE.UTF-8"); /* where it is installed; the numbers must not care */
+    setlocale(LC_ALL, "de_DE.UTF-8"); /* if it is installed; numbers must not depend on it */
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct json json;
         FILE *stream = open_text();
@@ -193,7 +193,7 @@ Test(json, numbers_know_no_locale)
 static struct report *report;
 static struct report_summary summary;
 
-/* What report_frame has filled in last. */
+/* The result of the last report_frame. */
 static struct report_frame frame;
 static struct cox_band_report frame_bands[2];
 
@@ -210,7 +210,7 @@ static void end(void)
 
 TestSuite(report, .init = begin, .fini = end);
 
-/* Frame `index` from start to end, rows shared by two devices at `cut`. */
+/* Add frame `index` from start to end, whose two devices share the rows at `cut`. */
 static void add_frame(uint64_t index, uint64_t start_ns, uint64_t end_ns, uint32_t cut, bool warmup, cox_status status)
 {
     const struct cox_band_report bands[2] = {{.device = 0,
@@ -346,8 +346,7 @@ Test(report, statistics_have_the_documented_form)
                      "}\n");
 }
 
-/* A frame with four bands, of which device 1 exceeded its timeout with one, gave wrong rows in one and failed at
- * one. */
+/* A frame with four bands. On device 1, one of them exceeded the timeout, one gave wrong rows, and one failed. */
 static void add_troubled_frame(void)
 {
     struct cox_band_report bands[7];
@@ -383,7 +382,7 @@ Test(report, bands_that_do_not_count_are_told_from_those_that_do)
     expect_text("\"attempt\": 0, \"status\": \"COX_E_MISMATCH\"");
 }
 
-/* Two equal devices, 20 us each alone: together 10 us is perfect, 12.5 us is 0.8. */
+/* Two equal devices take 20 us each alone. Together, 10 us gives an efficiency of 1, and 12.5 us gives 0.8. */
 Test(report, efficiency_is_the_share_of_what_all_devices_could_do)
 {
     for (uint64_t i = 0; i < 3; i++)
@@ -396,7 +395,7 @@ Test(report, efficiency_is_the_share_of_what_all_devices_could_do)
     cr_expect(isnan(summary.efficiency));
 }
 
-/* Frames overlap: each takes 20 us from start to end, but one is done every 10 us. */
+/* Frames overlap: each one takes 20 us from start to end, and one ends every 10 us. */
 Test(report, frames_in_flight_are_not_counted_twice)
 {
     for (uint64_t i = 0; i < 10; i++)
@@ -409,7 +408,7 @@ Test(report, frames_in_flight_are_not_counted_twice)
 
 Test(report, percentiles_are_by_nearest_rank)
 {
-    for (uint64_t i = 0; i < 200; i++) /* 10 us to 209 us, in a scrambled order */
+    for (uint64_t i = 0; i < 200; i++) /* 10 us to 209 us, in shuffled order */
         add_frame(i, 1000000 + i * 1000000, 1010000 + i * 1000000 + (i * 77 % 200) * 1000, 50, false, COX_OK);
     summarise();
     cr_expect_eq(summary.wall_p50_ns, 109000u);
@@ -430,7 +429,7 @@ Test(report, shadows_do_not_count)
     report_keep_newest(report);
     add_frame(2, 3000000, 3010000, 50, false, COX_OK);
     add_shadow(2, 3000000, 3900000, COX_OK);
-    cr_expect(report_frame(report, 2, &frame, frame_bands, 2), "it does not take the newest frame's place");
+    cr_expect(report_frame(report, 2, &frame, frame_bands, 2), "it replaces the newest frame");
     cr_expect_eq(frame.index, 2u);
 }
 
@@ -454,7 +453,7 @@ Test(report, without_a_frame_everything_is_empty_but_valid)
     write_trace();
 }
 
-/* A band of the first frame had to wait for room until the second frame had begun. */
+/* A band of the first frame waited for a queue slot until the second frame had begun. */
 Test(report, splits_in_a_trace_come_one_after_the_other)
 {
     for (uint64_t n = 0; n < 2; n++) {
@@ -500,7 +499,8 @@ Test(report, the_trace_has_a_track_for_each_queue_and_one_for_the_scheduler)
     cr_expect_eq(count(text, "\"on_demand\": true"), 1u);
     cr_expect_eq(count(text, "\"alternative_us\": 13.000"), 1u);
     cr_expect_eq(count(text, "\"ph\": \"b\""), count(text, "\"ph\": \"e\""));
-    /* Frame 1's band of device 0 says that it began before frame 0's ended: a queue's track must not overlap. */
+    /* Device 0 reports that its band of frame 1 began before its band of frame 0 ended. The track of a queue must
+     * not show an overlap. */
     const char *second = strstr(text,
                                 "\"ph\": \"X\", \"name\": \"frame 1\", \"cat\": \"band\", \"pid\": 1, \"tid\": 2");
     cr_assert(second != NULL);
@@ -516,19 +516,19 @@ Test(report, it_grows_beyond_the_guess)
     cr_assert(report_frame(report, 4321, &frame, frame_bands, 2));
     cr_expect_eq(frame.index, 4321u);
     cr_expect_eq(frame_bands[0].rows, 4321u % 99 + 1);
-    cr_expect(report_frame(report, 1, &frame, frame_bands, 1) && frame.band_count == 1, "cut to the room there is");
+    cr_expect(report_frame(report, 1, &frame, frame_bands, 1) && frame.band_count == 1, "cut to the available space");
     cr_expect_not(report_frame(report, 5000, &frame, frame_bands, 2));
     report_destroy(&report);
     report_destroy(&report);
 }
 
-/* --- For people --------------------------------------------------------------------------------------------------- */
+/* --- Output for people -------------------------------------------------------------------------------------------- */
 
 Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
 {
     add_frame(0, 100000, 110000, 30, false, COX_OK);
     add_frame(1, 110000, 120000, 30, false, COX_OK);
-    const struct report_scene scenes[] = {{1000, 12.5f, 2000, 0.5f, true}}; /* fewer than frames: out of memory */
+    const struct report_scene scenes[] = {{1000, 12.5f, 2000, 0.5f, true}}; /* fewer than frames: no memory */
     const struct report_film film = {.read = 3,
                                      .written = 2,
                                      .start_ns = 1000000,
@@ -545,7 +545,7 @@ Test(report, a_film_says_what_it_waited_for_and_how_the_curve_went)
     write_stats(&of_film);
     expect_text("\"status\": \"COX_OK\"}], \"scene\": {\"peak_nits\": 1000.000000, \"average_nits\": "
                 "12.500000, \"cut\": true, \"curve_peak_nits\": 2000.000000, \"curve_gain\": 0.500000}},\n");
-    expect_text("\"on_demand\": true, \"attempt\": 0, \"status\": \"COX_OK\"}]}\n"); /* the second frame has none */
+    expect_text("\"on_demand\": true, \"attempt\": 0, \"status\": \"COX_OK\"}]}\n"); /* the second frame has no scene */
     const char *end = strstr(text, "  \"film\": {");
     cr_assert(end, "%s", text);
     cr_expect_str_eq(end, "  \"film\": {\n"
@@ -571,9 +571,9 @@ Test(report, the_newest_frame_can_be_all_that_is_kept)
         cr_assert(report_frame(report, n, &frame, frame_bands, 2));
         cr_assert_eq(frame.index, n);
         cr_assert_eq(frame_bands[0].rows, n % 100);
-        cr_assert_not(n && report_frame(report, n - 1, &frame, frame_bands, 2), "an older one");
+        cr_assert_not(n && report_frame(report, n - 1, &frame, frame_bands, 2), "an older frame is still there");
     }
-    add_frame(5000, 0, 1, 30, true, COX_OK); /* a warm-up run is none */
+    add_frame(5000, 0, 1, 30, true, COX_OK); /* a warm-up run has no scene */
     cr_expect_eq(report_frame_count(report), 5000);
     cr_expect(report_frame(report, 4999, &frame, frame_bands, 2));
     cr_expect_eq(report_lost(report), 0);
@@ -587,7 +587,7 @@ Test(bar, it_is_shared_like_the_rows)
     report_bar(bands, 2, 10, bar);
     cr_expect_str_eq(bar, "[###=======]");
     report_bar(bands, 3, 10, bar);
-    cr_expect_str_eq(bar, "[###=======]", "a band that ran again has its place already");
+    cr_expect_str_eq(bar, "[###=======]", "a repeated band is not shown twice");
     report_bar(bands, 1, 10, bar);
     cr_expect_str_eq(bar, "[##########]");
     report_bar(bands, 0, 10, bar);
@@ -605,24 +605,24 @@ Test(progress, the_line_says_how_far_it_is_and_has_the_split_apart_from_the_bar_
     } cases[] = {
         {128, 50, 200, 5000000000, "", 100, "50/200 frames  [>>>>>               ]  10.0 frames/s  0:15 left"},
         {128, 0, 10, 1000000000, "", 100, "0/10 frames  [                    ]  0.0 frames/s"},
-        /* It is full when everything is done. */
+        /* The bar is full only when everything is done. */
         {128, 199, 200, 1000000000, "", 100, "199/200 frames  [>>>>>>>>>>>>>>>>>>> ]  199.0 frames/s  0:00 left"},
         {128, 200, 200, 1000000000, "", 100, "200/200 frames  [>>>>>>>>>>>>>>>>>>>>]  200.0 frames/s  0:00 left"},
         {128, 201, 200, 1000000000, "", 100,
-         "201/200 frames  [>>>>>>>>>>>>>>>>>>>>]  201.0 frames/s"}, /* an estimate */
+         "201/200 frames  [>>>>>>>>>>>>>>>>>>>>]  201.0 frames/s"}, /* the total is an estimate */
         {128, 1, 10000, 1000000000, "", 100, "1/10000 frames  [                    ]  1.0 frames/s  2:46:39 left"},
-        {128, 7, 0, 2000000000, "", 100, "7 frames  3.5 frames/s"}, /* how much a pipe has to give is not known */
+        {128, 7, 0, 2000000000, "", 100, "7 frames  3.5 frames/s"}, /* the length of a pipe is not known */
         {128, 50, 200, 5000000000, "", 20, "50/200 frames  [>   "},
         {20, 50, 200, 5000000000, "", 0, "50/200 frames  [>  "},
         {128, 50, 200, 5000000000, "[##==]", 100,
          "50/200 frames  [>>>>>               ]  10.0 frames/s  0:15 left  split [##==]"},
-        /* The bar is shorter where space is scarce, then the split goes. */
+        /* If space is scarce, the bar gets shorter, then the split is left out. */
         {128, 50, 200, 5000000000, "[##==]", 70,
          "50/200 frames  [>>>          ]  10.0 frames/s  0:15 left  split [##==]"},
         {128, 50, 200, 5000000000, "[##==]", 63, "50/200 frames  [>     ]  10.0 frames/s  0:15 left  split [##==]"},
         {128, 50, 200, 5000000000, "[##==]", 62, "50/200 frames  [>>>>               ]  10.0 frames/s  0:15 left"},
         {128, 7, 0, 2000000000, "[##]", 100, "7 frames  3.5 frames/s  split [##]"},
-        /* Five and six digits and a split of the usual width. */
+        /* Five and six digits, and a split of the usual width. */
         {128, 12345, 100000, 5000000000, "[######======]", 79,
          "12345/100000 frames  [      ]  2469.0 frames/s  0:36 left  split [######======]"},
     };
@@ -658,13 +658,13 @@ Test(progress, for_programs_is_a_line_of_json)
     progress_format_json(line, sizeof line, &progress, 50, 5000000000, false);
     cr_expect_str_eq(line, "{\"frames\": 50, \"total\": 200, \"seconds\": 5.0, \"fps\": 10.00, \"left_s\": 15.0, "
                            "\"bytes\": 1000, \"bound\": \"encoder\", \"ended\": false}");
-    progress_begin(&progress, stream, 0, 0); /* how much a pipe has to give is not known */
+    progress_begin(&progress, stream, 0, 0); /* the length of a pipe is not known */
     progress_format_json(line, sizeof line, &progress, 7, 2000000000, true);
     cr_expect_str_eq(line, "{\"frames\": 7, \"total\": null, \"seconds\": 2.0, \"fps\": 3.50, \"left_s\": null, "
                            "\"bytes\": 0, \"bound\": null, \"ended\": true}");
     progress_use_json(&progress, stream);
     progress_update(&progress, 7, "", 999000000);
-    cr_expect_eq(ftell(stream), 0); /* once a second */
+    cr_expect_eq(ftell(stream), 0); /* at most one line per second */
     progress_update(&progress, 7, "", 1000000000);
     const long first = ftell(stream);
     progress_update(&progress, 8, "", 1900000000);
@@ -674,7 +674,7 @@ Test(progress, for_programs_is_a_line_of_json)
     fclose(stream);
 }
 
-/* --- What a film was bound by ------------------------------------------------------------------------------------- */
+/* --- What limited the speed of a film ----------------------------------------------------------------------------- */
 
 Test(bound, what_was_waited_for_most_is_named_or_who_takes_the_cores_from_the_devices)
 {
@@ -695,8 +695,8 @@ Test(bound, what_was_waited_for_most_is_named_or_who_takes_the_cores_from_the_de
         {60, 30, 10, &unknown, 0, false, NULL, "input"},
         {10, 80, 10, &decoder, 80, true, NULL, "the decoder (hevc), with 60 % of the processor time"},
         {10, 80, 10, &process, 80, true, NULL, "ffmpeg, which writes to the pipe, with 75 % of the processor time"},
-        {10, 80, 10, &process, 80, false, NULL, "devices"}, /* a GPU computes: the cores are of no use to it */
-        {10, 80, 10, &process, 240, true, NULL, "devices"}, /* the devices take as much */
+        {10, 80, 10, &process, 80, false, NULL, "devices"}, /* a GPU computes, so more cores would not help */
+        {10, 80, 10, &process, 240, true, NULL, "devices"}, /* the devices take as much time */
         {10, 80, 90, &busy, 240, true, NULL, "output"},
         {10, 80, 90, &busy, 240, true, "libx264", "the encoder (libx264)"},
         {0, 0, 0, &decoder, 0, false, NULL, ""}, /* without a wait nothing is named */

@@ -1,7 +1,7 @@
-/* Streams of frames, for the tests of video: put together byte by byte, or opened where they are, with memory for a
- * frame that shows what is written behind its rows.
+/* Streams of frames for the tests of video. A test builds them byte by byte, or opens a file. The memory of a frame
+ * has a canary behind each row.
  *
- * Static storage is enough for what a test has once: Criterion runs each test in a process of its own.
+ * Static storage is enough for objects that a test has once, because Criterion runs each test in its own process.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_STREAMS_H
 #define COX_TESTS_STREAMS_H
@@ -21,7 +21,7 @@
 
 static const char clip_path[] = COX_TEST_SOURCE_DIR "/examples/data/stilllife_pq_480x270.y4m";
 
-/* What the last call that failed has said. */
+/* The message of the last call that failed. */
 static struct error said;
 
 static inline void expect_said(const char *words, const char *about)
@@ -31,7 +31,7 @@ static inline void expect_said(const char *words, const char *about)
 
 /* --- Bytes of frames ---------------------------------------------------------------------------------------------- */
 
-/* Byte `i` of frame `frame`: no two frames, and no two rows, look alike. */
+/* Byte `i` of frame `frame`. No two frames and no two rows are equal. */
 static inline uint8_t sample(uint64_t frame, uint64_t i)
 {
     uint64_t v = (frame * UINT64_C(0x9e3779b97f4a7c15)) ^ (i * UINT64_C(0xbf58476d1ce4e5b9));
@@ -46,7 +46,7 @@ static inline void put_frame(struct bytes *b, uint64_t frame, uint64_t frame_byt
     }
 }
 
-/* A stream of frames. It stays until the next one is made. */
+/* A stream of frames. It stays valid until the next one is built. */
 static inline struct bytes *make_stream(const char *header, const char *marker, uint64_t frames, uint64_t frame_bytes)
 {
     static struct bytes b;
@@ -70,7 +70,7 @@ struct frame {
     void *memory[COX_VIDEO_PLANES_MAX];
 };
 
-/* Rows are `extra` bytes longer than they need to be. */
+/* Rows are `extra` bytes longer than necessary. */
 static inline struct frame frame_make(const struct video_format *format, size_t extra)
 {
     struct frame frame = {0};
@@ -91,7 +91,7 @@ static inline void frame_free(struct frame *frame)
         free(frame->memory[p]);
 }
 
-/* The samples, rows packed, as they stand in a stream; checks the canaries. They stay until the next call. */
+/* The samples with packed rows, as in a stream; checks the canaries. They stay valid until the next call. */
 static inline const struct bytes *frame_pack(const struct frame *frame)
 {
     static struct bytes b;
@@ -102,17 +102,17 @@ static inline const struct bytes *frame_pack(const struct frame *frame)
             put(&b, bytes, frame->plane[p].row_bytes);
             for (size_t i = frame->plane[p].row_bytes; i < frame->pitch[p]; i++)
                 if (bytes[i] != CANARY)
-                    cr_assert_fail("plane %u, row %u was left behind its end", p, row);
+                    cr_assert_fail("plane %u, row %u was written past its end", p, row);
         }
     return &b;
 }
 
-/* --- Ways for a stream to come ------------------------------------------------------------------------------------ */
+/* --- Ways to read a stream ---------------------------------------------------------------------------------------- */
 
 enum way { MEMORY, FILE_PATH, PIPE, WAYS };
 static const char *const way_names[] = {"memory", "file", "pipe"};
 
-/* Gives bytes to a pipe, `step` at a time, and closes it. */
+/* A thread that writes bytes to a pipe, `step` at a time, and closes it. */
 struct giver {
     pthread_t thread;
     int fd;
@@ -138,12 +138,12 @@ static inline void *give(void *user)
 
 static inline void giver_start(struct giver *giver, int fd, const struct bytes *bytes, size_t step)
 {
-    signal(SIGPIPE, SIG_IGN); /* a reader that has seen enough closes its end */
+    signal(SIGPIPE, SIG_IGN); /* a reader may close its end early */
     *giver = (struct giver){.fd = fd, .bytes = bytes, .step = step};
     cr_assert_eq(pthread_create(&giver->thread, NULL, give, giver), 0);
 }
 
-/* A file without a name, by a path. */
+/* Create a file without a name, and set a path to it. */
 static inline int make_file(char path[64])
 {
     int fd = memfd_create("file", MFD_CLOEXEC);
@@ -154,7 +154,7 @@ static inline int make_file(char path[64])
 
 /* --- The input ---------------------------------------------------------------------------------------------------- */
 
-/* The one that is open, if any, and memory for a frame of it. */
+/* The open stream, if any, and memory for one of its frames. */
 static struct stream {
     enum way way;
     int fd;
@@ -175,7 +175,7 @@ static inline void stream_close(void)
     stream = (struct stream){.fd = -1};
 }
 
-/* Opens a path, in the place of what is open; whether that can be. */
+/* Open a path instead of the current stream. Returns whether it could be opened. */
 static inline bool stream_try_path(const char *path, const struct video_raw *raw, size_t extra)
 {
     stream_close();
@@ -191,7 +191,7 @@ static inline void stream_open_path(const char *path, const struct video_raw *ra
     cr_assert(stream_try_path(path, raw, extra), "%s: %s", path, said.text);
 }
 
-/* Opens bytes that come in that way; from a pipe, `step` at a time. */
+/* Open these bytes in this way; from a pipe, `step` at a time. */
 static inline bool stream_try(enum way way, const struct bytes *bytes, size_t step, const struct video_raw *raw)
 {
     int ends[2];
@@ -230,7 +230,7 @@ static inline enum video_read stream_skip(uint64_t frames)
     return video_input_skip(stream.input, frames, &said);
 }
 
-/* The next frame is read, and is frame `number` of what make_stream makes. */
+/* The next frame can be read and equals frame `number` of make_stream. */
 static inline void expect_frame(uint64_t number)
 {
     cr_assert_eq(stream_read(), VIDEO_READ_FRAME, "frame %" PRIu64 ": %s", number, said.text);
@@ -240,7 +240,7 @@ static inline void expect_frame(uint64_t number)
             cr_assert_fail("frame %" PRIu64 ", byte %zu: %u instead of %u", number, i, b->data[i], sample(number, i));
 }
 
-/* Frames 0 to `frames` - 1 come, then the end, twice. */
+/* The frames 0 to `frames` - 1 can be read, and then the end, twice. */
 static inline void expect_frames(uint64_t frames)
 {
     for (uint64_t f = 0; f < frames; f++)
@@ -249,7 +249,7 @@ static inline void expect_frames(uint64_t frames)
         cr_assert_eq(stream_read(), VIDEO_READ_END);
 }
 
-/* Reads `frames` frames and the end, whichever way they come. */
+/* Read `frames` frames and the end in each of these ways. */
 static inline void expect_stream(const struct bytes *bytes, const struct video_raw *raw, uint64_t frames, size_t extra,
                                  size_t step)
 {
@@ -275,7 +275,7 @@ static inline void do_nothing(int number)
     (void)number;
 }
 
-/* From here on, every call that waits is interrupted again and again. */
+/* From here on, every blocking call is interrupted repeatedly. */
 static inline void interrupt_often(void)
 {
     struct sigaction action = {.sa_handler = do_nothing};

@@ -1,7 +1,9 @@
-/* Video in containers: the frames are those that were encoded, the colours and the light those that the stream says,
- * and a file that is cut off, damaged or of another kind does no more than fail.
+/* Video in containers:
+ * - the frames are the encoded ones
+ * - colours and light are those that the stream declares
+ * - a file that is truncated, damaged or of another kind only causes an error
  *
- * The files are made with ffmpeg from the clip in examples/data; where it, or an encoder, is missing, tests are
+ * The files are made with ffmpeg from the clip in examples/data. If the clip or an encoder is missing, tests are
  * skipped.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
@@ -27,7 +29,7 @@ static void end(void)
 
 TestSuite(containers, .init = make_folder, .fini = end, .timeout = 600);
 
-/* ffmpeg on the clip. */
+/* Run ffmpeg on the clip. */
 __attribute__((format(printf, 1, 2))) static bool encode(const char *format, ...)
 {
     char options[1000];
@@ -56,7 +58,7 @@ static void expect_refused(const char *name, const char *words)
     cr_expect(input == NULL);
 }
 
-/* The next frame is the one of this number in frames.raw. */
+/* The next frame is frame `number` of frames.raw. */
 static void expect_raw(size_t number)
 {
     const struct bytes *raw = load_file(in_folder("frames.raw"));
@@ -66,7 +68,7 @@ static void expect_raw(size_t number)
     cr_assert_eq(memcmp(got->data, raw->data + number * got->count, got->count), 0, "frame %zu", number);
 }
 
-/* How many frames come out until the end or an error, which stays. */
+/* The number of frames before the end or an error. Once an error has come it must stay. */
 static int count_frames(bool *failed)
 {
     enum video_read result;
@@ -114,11 +116,12 @@ Test(containers, give_the_frames_that_were_encoded)
         cr_expect_eq(format->pixel.depth, cases[i].depth, "%s", samples);
         cr_expect_eq(format->pixel.layout, cases[i].layout, "%s", samples);
         cr_expect(cases[i].layout < COX_VIDEO_RGBA || format->pixel.range == COX_RANGE_FULL, "%s", samples);
-        cr_expect_not(format->pixel.msb_aligned); /* no file holds P010: it is what some decoders give */
+        cr_expect_not(format->pixel.msb_aligned); /* no file holds P010; some decoders return it */
         cr_expect_eq(format->pixel.chroma_x_log2, cases[i].x_log2, "%s", samples);
         cr_expect_eq(format->pixel.chroma_y_log2, cases[i].y_log2, "%s", samples);
         cr_expect(format->rate.num == 24 * format->rate.den && format->interlacing == 'p');
-        /* Where the container does not count them: an estimate by the duration, which may lack the last one. */
+        /* If the container does not count its frames, the duration gives an estimate, which may lack the last
+         * frame. */
         cr_expect(format->frames == CLIP_FRAMES || format->frames == CLIP_FRAMES - 1, "%s", cases[i].file);
         for (size_t f = 0; f < CLIP_FRAMES; f++)
             expect_raw(f);
@@ -156,7 +159,8 @@ Test(containers, say_transfer_primaries_range_and_site)
     NEED_FFMPEG();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *options = cases[i].options;
-        /* The frames say so themselves, and the encoder is asked for what they say: else FFmpeg 7 converts. */
+        /* The frames declare their colours, and the encoder gets the same options, because FFmpeg 7 would convert
+         * the frames otherwise. */
         cr_assert(encode("-vf setparams=%s -color_range %s -c:v ffv1 a.mkv", options,
                          cases[i].range == COX_RANGE_FULL ? "pc" : "tv"),
                   "%s", options);
@@ -178,7 +182,7 @@ Test(containers, say_transfer_primaries_range_and_site)
     cr_expect_eq(video_input_format(stream.input)->pixel.chroma_location, COX_CHROMA_LEFT);
 }
 
-/* The film is of BT.2020 and PQ, and says this of its light. */
+/* The film is in BT.2020 and PQ, and declares this light. */
 static void open_bright(const char *name, double peak, double brightest)
 {
     open_film(name);
@@ -210,9 +214,9 @@ Test(containers, give_the_light_of_the_mastering_display)
     }
 }
 
-/* --- A Matroska file put together byte by byte: what ffmpeg does not write ---------------------------------------- */
+/* --- A Matroska file built byte by byte, with contents that ffmpeg does not write --------------------------------- */
 
-/* The lowest `count` bytes, the highest first. */
+/* The lowest `count` bytes, most significant first. */
 static void put_number(struct bytes *b, uint64_t value, size_t count)
 {
     while (count--) {
@@ -228,7 +232,7 @@ static void put_element(struct bytes *b, uint32_t id, const void *data, size_t c
     put(b, data, count);
 }
 
-/* An element made of others, which are gone then. */
+/* An element that contains others. `content` is freed. */
 static void put_master(struct bytes *b, uint32_t id, struct bytes *content)
 {
     put_element(b, id, content->data, content->count);
@@ -256,7 +260,7 @@ static void put_word(struct bytes *b, uint32_t id, const char *word)
 
 enum { SMALL_BYTES = 16 * 8 * 3 / 2 };
 
-/* One frame of 16 x 8, 8 bits, BT.2020 and PQ; the light in cd/m2; a profile of Dolby Vision, 0 = none. */
+/* One frame of 16 x 8 with 8 bits, in BT.2020 and PQ. The light is in cd/m2. 0: no profile of Dolby Vision. */
 static void write_matroska(const char *name, double peak, uint64_t max_cll, uint32_t dolby_profile)
 {
     struct bytes file = {0}, head = {0}, light = {0}, colour = {0}, video = {0}, track = {0}, tracks = {0};
@@ -268,8 +272,8 @@ static void write_matroska(const char *name, double peak, uint64_t max_cll, uint
         put_float(&light, 0x55d1 + i, chromaticities[i]);
     put_float(&light, 0x55d9, peak);
     put_float(&light, 0x55da, 0.005);
-    put_unsigned(&colour, 0x55b1, 9);  /* BT.2020, not of constant luminance */
-    put_unsigned(&colour, 0x55b9, 1);  /* limited */
+    put_unsigned(&colour, 0x55b1, 9);  /* BT.2020 with non-constant luminance */
+    put_unsigned(&colour, 0x55b9, 1);  /* limited range */
     put_unsigned(&colour, 0x55ba, 16); /* PQ */
     put_unsigned(&colour, 0x55bb, 9);
     put_unsigned(&colour, 0x55bc, max_cll);
@@ -336,7 +340,7 @@ Test(containers, of_dolby_vision_are_read_where_they_hold_an_ordinary_picture)
 Test(containers, are_refused_where_the_picture_would_be_wrong_or_there_is_none)
 {
     static const struct {
-        const char *input; /* NULL = the clip */
+        const char *input; /* NULL: the clip */
         const char *options, *words;
     } cases[] = {
         {NULL, "-pix_fmt gbrap10le -c:v ffv1", "samples of the format gbrap10le are not supported"},
@@ -391,10 +395,10 @@ Test(containers, that_come_through_a_pipe_are_refused_with_what_to_do)
 Test(containers, cut_off_give_the_frames_that_are_there_and_then_an_error)
 {
     NEED_FFMPEG();
-    /* A container that says how long it is, and one that lists its frames at the front. */
+    /* One container declares its length, the other lists its frames at the front. */
     cr_assert(encode("-c:v ffv1 -g 1 a.mkv"));
     cr_assert(encode("-c:v mpeg4 -q:v 2 -pix_fmt yuv420p -g 1 -movflags +faststart b.mp4"));
-    /* One whose decoder would not see that the last packet is not whole. */
+    /* The decoder of this file does not notice that the last packet is incomplete. */
     bool more = encode("-c:v libx265 -x265-params log-level=none:keyint=1 -movflags +faststart c.mp4");
     static const char *const names[] = {"a.mkv", "b.mp4", "c.mp4"};
     for (int n = 0; n < 2 + more; n++) {
@@ -403,7 +407,7 @@ Test(containers, cut_off_give_the_frames_that_are_there_and_then_an_error)
             bool failed = true;
             write_file(in_folder("cut"), whole->data, whole->count * percent / 100);
             if (!stream_try_path(in_folder("cut"), NULL, 20)) {
-                cr_expect_lt(percent, 60, "%s, %zu %%: %s", names[n], percent, said.text); /* the first frame's end */
+                cr_expect_lt(percent, 60, "%s, %zu %%: %s", names[n], percent, said.text); /* the first frame ends */
                 cr_expect(*said.text);
                 continue;
             }
@@ -416,8 +420,8 @@ Test(containers, cut_off_give_the_frames_that_are_there_and_then_an_error)
     }
 }
 
-/* The clip's frames three times over, with the times that `filter` gives them: reads `frames` of them after passing
- * over `skipped`. */
+/* Three copies of the clip's frames, with the times that `filter` sets. Skip `skipped` frames, read `frames`
+ * frames, and return whether their times vary. */
 static bool varies(const char *filter, const char *file, uint64_t skipped, int frames)
 {
     cr_assert(encode("-vf \"scale=64:48,loop=2:%d:0,settb=1/24,%s\" -fps_mode passthrough -c:v mpeg4 %s", CLIP_FRAMES,
@@ -441,12 +445,12 @@ Test(containers, say_whether_their_rate_varies)
         int frames;
         bool varies;
     } cases[] = {
-        {constant, "a.mkv", 0, 9, false}, /* Matroska's ticks are 1 ms, 41.667 ms are 41 or 42 of them */
+        {constant, "a.mkv", 0, 9, false}, /* a tick of Matroska is 1 ms, so 41.667 ms are 41 or 42 ticks */
         {constant, "a.mp4", 0, 9, false},
         {dropped, "b.mkv", 0, 9, true},
         {dropped, "b.mp4", 0, 8, true},  /* FFmpeg 7 ends this file's edit list before the last frame */
-        {dropped, "b.mkv", 0, 5, false}, /* up to there it does not */
-        {dropped, "b.mkv", 5, 4, false}, /* nor after it */
+        {dropped, "b.mkv", 0, 5, false}, /* up to there the times do not vary */
+        {dropped, "b.mkv", 5, 4, false}, /* nor do they after it */
         {"setpts=N+max(N-4\\,0)", "c.mkv", 0, 9, true},
     };
     NEED_FFMPEG();
@@ -458,7 +462,7 @@ Test(containers, say_whether_their_rate_varies)
 
 Test(containers, name_their_decoder_and_its_processor_time)
 {
-    /* More frames than the decoder's threads can have done by the time that the file is open. */
+    /* More frames than the decoder's threads can have decoded when the file is open. */
     enum { TIMES = 20 };
     struct video_producer producer;
     cpu_set_t cpus;
@@ -475,18 +479,18 @@ Test(containers, name_their_decoder_and_its_processor_time)
     cr_expect(!*said.text && frames == TIMES * CLIP_FRAMES, "%d frames, %s", frames, said.text);
     video_input_producer(stream.input, &producer);
     cr_assert_eq(sched_getaffinity(0, sizeof cpus, &cpus), 0);
-    if (CPU_COUNT(&cpus) > 1) /* else the decoder has no threads of its own */
+    if (CPU_COUNT(&cpus) > 1) /* otherwise the decoder has no extra threads */
         cr_expect_gt(producer.cpu_ns, 0u);
 }
 
-/* Read two clips, encoded so, put end to end: how many frames come before the error. */
+/* Read two clips with these encodings, joined into one file. Returns the number of frames before the error. */
 static int read_joined(const char *first, const char *second)
 {
     bool failed;
     cr_assert(encode("%s a.ts", first) && encode("%s b.ts", second) && shell("cat a.ts b.ts >c.ts"));
     open_film("c.ts");
     const int frames = count_frames(&failed);
-    /* The decoder drops the frame that it holds back at the change. */
+    /* At the change the decoder drops the frame that it holds back. */
     cr_expect(failed && frames >= CLIP_FRAMES - 1 && frames <= CLIP_FRAMES, "%d frames", frames);
     return frames;
 }

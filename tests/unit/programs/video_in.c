@@ -1,7 +1,6 @@
-/* Video in: what is read is what is in the stream, from a file, a pipe or memory; and no stream, however bad, does more
- * than fail with words that say where.
- *
- * The streams here are put together byte by byte. Those in containers are made with ffmpeg, where it is installed.
+/* Video input from a file, a pipe or memory: frames are those in the stream, and an invalid stream only causes an
+ * error, whose message names the place. Streams are built byte by byte. Those in containers are made with ffmpeg,
+ * if it is installed.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "media/picture.h"
@@ -89,14 +88,14 @@ Test(y4m, reads_rate_aspect_interlacing_and_range)
     cr_expect(f.rate.num == 24000 && f.rate.den == 1001 && f.aspect.num == 128 && f.aspect.den == 117);
     cr_expect(f.interlacing == 'p' && f.has_range && f.pixel.range == COX_RANGE_FULL);
     cr_expect_str_eq(f.text, "y4m, 4:2:0, 10 bits, full range");
-    /* In any order, spaces doubled, unknown extensions and letters ignored. */
+    /* Extensions in any order, double spaces, and unknown extensions and letters, which are ignored. */
     cr_assert(open_text("YUV4MPEG2  XCOLORRANGE=LIMITED C444  A0:0 I? F0:0 Xsome/comment,W9 Zother X H65536 W1 \n", &f),
               "%s", said.text);
     cr_expect(f.rate.num == 0 && f.rate.den == 0 && f.aspect.num == 0 && f.aspect.den == 0 && f.interlacing == '?');
     cr_expect(f.has_range && f.pixel.range == COX_RANGE_LIMITED && f.width == 1 && f.height == 65536);
     cr_assert(open_text("YUV4MPEG2 W1 H1 F4294967295:4294967295\n", &f));
     cr_expect(f.rate.num == UINT32_MAX && f.rate.den == UINT32_MAX);
-    cr_assert(open_text("YUV4MPEG2 W65536 H8192\n", &f)); /* as many pixels as may be */
+    cr_assert(open_text("YUV4MPEG2 W65536 H8192\n", &f)); /* the largest number of pixels */
 }
 
 Test(y4m, refuses_a_bad_header_and_says_where)
@@ -199,7 +198,7 @@ Test(y4m, reads_every_format_at_odd_sizes_from_everywhere)
             char header[128];
             snprintf(header, sizeof header, "YUV4MPEG2 W%" PRIu64 " H%" PRIu64 " F25:1 C%s\n", w, h, cases[c].name);
             struct bytes *b = make_stream(header, "FRAME\n", 3, cases[c].bytes * (w * h + 2 * cw * ch));
-            expect_stream(b, NULL, 3, 0, 1); /* a byte at a time */
+            expect_stream(b, NULL, 3, 0, 1); /* one byte at a time */
             expect_stream(b, NULL, 3, 12, 7);
         }
 }
@@ -230,14 +229,14 @@ Test(y4m, refuses_endless_parameters_of_a_frame)
     expect_said("begins at byte 16 does not end", "parameters");
 }
 
-/* What stands where the third frame would begin: the error names frame and offset, and stays. */
+/* The data where the third frame should begin is invalid. The error names the frame and the offset, and stays. */
 Test(y4m, what_is_no_frame_is_an_error_that_says_where_and_what_it_is)
 {
     static const char none[] = "no frame begins here (FRAME is missing)",
                       second[] = "another y4m header, of a second stream";
     static const struct {
         const char *bytes;
-        size_t count; /* 0 = to the zero byte */
+        size_t count; /* 0: up to the zero byte */
         uint64_t frame_bytes;
         const char *words;
     } cases[] = {
@@ -247,7 +246,7 @@ Test(y4m, what_is_no_frame_is_an_error_that_says_where_and_what_it_is)
         {"FRAME\r\n", 6, 24, none},
         {"\0\0\0\0\0\0", 6, 24, none},
         {"YUV4MPEG2 W6 H8 F25:1 C444\n", 0, 0, "the picture's size changes from 4 x 2 to 6 x 8"},
-        {"YUV4MPEG2 C444 H2 W40", 0, 0, "the picture's size changes from 4 x 2 to 40 x 2"}, /* the stream ends there */
+        {"YUV4MPEG2 C444 H2 W40", 0, 0, "the picture's size changes from 4 x 2 to 40 x 2"}, /* the stream ends here */
         {"YUV4MPEG2 W4 H2 C444\n", 0, 0, second},
         {"YUV4MPEG2 W99999999999 H2\n", 0, 0, second},
         {"YUV4MPEG2", 0, 0, second},
@@ -272,7 +271,7 @@ Test(y4m, what_is_no_frame_is_an_error_that_says_where_and_what_it_is)
         }
 }
 
-/* A stream of two frames that was cut off at `cut`: what reading and skipping say. Raw ones have no marker. */
+/* A stream of two frames that ends at `cut`: what reading and skipping report. Raw frames have no marker. */
 static void expect_cut(const struct bytes *whole, const struct video_raw *raw, size_t cut, size_t head, size_t marker,
                        enum way way, bool skip)
 {
@@ -289,7 +288,7 @@ static void expect_cut(const struct bytes *whole, const struct video_raw *raw, s
     cr_expect_eq(result, begin == cut ? VIDEO_READ_END : VIDEO_READ_ERROR, "%s, cut at %zu", way_names[way], cut);
     if (begin != cut) {
         char words[256];
-        /* Where the marker is cut off, how long it would have been is not known: the least. */
+        /* If the end is in the marker, the marker's full length is not known, so its least length counts. */
         size_t missing = begin + each - cut;
         if (cut - begin > 6 && cut - begin < marker)
             missing = each - marker + 1;
@@ -354,7 +353,7 @@ Test(y4m, refuses_memory_with_rows_that_are_too_short)
     stream.frame.pitch[2] = 3;
     cr_expect_eq(stream_read(), VIDEO_READ_ERROR);
     expect_said("plane 2", "short rows");
-    stream.frame.pitch[2] = 4; /* that was the caller's fault, not the stream's */
+    stream.frame.pitch[2] = 4; /* the caller's error, not the stream's */
     cr_expect_eq(stream_read(), VIDEO_READ_FRAME);
 }
 
@@ -428,7 +427,7 @@ Test(raw, reads_frames_of_the_size_given)
 {
     static const struct {
         const char *name;
-        uint64_t bytes; /* of 5 x 3 */
+        uint64_t bytes; /* of 5 x 3 pixels */
     } cases[] = {{"nv12", 15 + 12},    {"p010", 2 * (15 + 12)}, {"yuv420p", 15 + 12}, {"yuv420p10", 2 * (15 + 12)},
                  {"yuv422p", 15 + 18}, {"yuv444p12", 2 * 45},   {"rgba16f", 8 * 15},  {"nv16", 15 + 18},
                  {"gbrp10", 2 * 45},   {"bgra", 4 * 15}};
@@ -471,7 +470,7 @@ Test(raw, refuses_sizes_that_are_not_sane)
     static const struct {
         uint32_t width, height;
         const char *name;
-        uint32_t depth; /* 0 = the format's */
+        uint32_t depth; /* 0: that of the format */
     } cases[] = {{0, 4, "rgba16f", 0},     {4, 0, "rgba16f", 0},        {65537, 1, "rgba16f", 0},
                  {1, 65537, "rgba16f", 0}, {65536, 8193, "rgba16f", 0}, {UINT32_MAX, UINT32_MAX, "rgba16f", 0},
                  {4, 4, "nv12", 7}};
@@ -505,7 +504,7 @@ static void expect_frames_of(const char *path, const struct video_raw *raw, uint
     stream_close();
 }
 
-/* Raw frames too follow what was looked at. */
+/* Raw frames begin with the bytes that were read to detect the format. */
 Test(opening, standard_input_is_looked_at_without_losing_any_of_it)
 {
     static const size_t steps[] = {1, 5, 40, 700, 100000};
@@ -534,7 +533,7 @@ Test(opening, a_picture_on_standard_input_is_left_to_the_picture_reader)
         size_t step;
     } cases[] = {{"PF\n100 50\n-1.0\n", 100, 50, 3, 0, 1000},
                  {"PF\n100 50\n-1.0\n", 100, 50, 3, 1, 1000},
-                 {"Pf 1 1 -1\n", 1, 1, 1, 1, 1}}; /* shorter than what is looked at */
+                 {"Pf 1 1 -1\n", 1, 1, 1, 1, 1}}; /* shorter than the bytes that are read to detect the format */
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         const int width = cases[c].width, height = cases[c].height, count = width * height * cases[c].samples;
         struct bytes *b = make_stream(cases[c].header, "", 0, 0);
@@ -586,7 +585,7 @@ Test(opening, says_why_a_file_cannot_be_opened)
 {
     static const char picture[] = COX_TEST_SOURCE_DIR "/examples/data/StillLife.exr";
     static const struct {
-        const char *path, *words, *raw_words; /* NULL = it is not opened so */
+        const char *path, *words, *raw_words; /* NULL: this way of opening is not tried */
     } cases[] = {{"/nowhere/to/be.found", "cannot be opened: No such file", "cannot be opened: No such file"},
                  {"/tmp", "is a directory", "is a directory"},
                  {"/dev/null", "it is empty", NULL},
@@ -605,13 +604,13 @@ Test(opening, says_why_a_file_cannot_be_opened)
         }
         cr_expect_eq(video_kind_of(cases[i].path), VIDEO_KIND_NONE, "%s", cases[i].path);
     }
-    video_input_close(&input); /* NULL */
+    video_input_close(&input); /* *input is NULL: does nothing */
 }
 
-/* --- What makes the frames ---------------------------------------------------------------------------------------- */
+/* --- The process that writes the frames --------------------------------------------------------------------------- */
 
-/* A shell that computes until this process ends, and has the pipe open for writing. Returns when it has begun to run.
- * */
+/* Start a shell that computes until this process ends, with the pipe open for writing. Returns after it has started
+ * to run. */
 static pid_t start_busy_writer(int write_end)
 {
     int began[2];
@@ -626,7 +625,7 @@ static pid_t start_busy_writer(int write_end)
     }
     cr_assert_gt(child, 0);
     close(began[1]);
-    cr_assert_eq(read(began[0], &byte, 1), 0); /* closed by the exec */
+    cr_assert_eq(read(began[0], &byte, 1), 0); /* exec closes it */
     close(began[0]);
     return child;
 }
@@ -646,14 +645,14 @@ Test(producer, of_a_pipe_is_the_program_that_writes_to_it)
     do {
         video_input_producer(stream.input, &producer);
         cr_assert_lt(time(NULL), wait_ends, "the shell has no processor time");
-    } while (producer.kind == VIDEO_PRODUCER_PROCESS && !producer.cpu_ns); /* until it has run on */
+    } while (producer.kind == VIDEO_PRODUCER_PROCESS && !producer.cpu_ns); /* until the shell has used processor time */
     cr_expect_eq(producer.kind, VIDEO_PRODUCER_PROCESS);
     cr_expect_str_eq(producer.name, "sh");
     cr_expect_gt(producer.cpu_ns, 0u);
     kill(child, SIGKILL);
     cr_assert_eq(waitpid(child, NULL, 0), child);
     const uint64_t before_ns = producer.cpu_ns;
-    video_input_producer(stream.input, &producer); /* what is known of a program that has ended stays */
+    video_input_producer(stream.input, &producer); /* the last figures of a program that has ended stay */
     cr_expect_eq(producer.kind, VIDEO_PRODUCER_PROCESS);
     cr_expect_str_eq(producer.name, "sh");
     cr_expect_geq(producer.cpu_ns, before_ns);
@@ -677,7 +676,7 @@ Test(producer, of_a_pipe_that_no_other_program_writes_to_is_not_known)
 
 /* --- Cancelling --------------------------------------------------------------------------------------------------- */
 
-/* Who waits for a pipe in the midst of frame 1, and how that is cancelled. */
+/* A thread that waits for a pipe in the middle of frame 1, and the cancellation. */
 static struct {
     int write_end;
     bool by_signal;
@@ -691,7 +690,7 @@ static void cancel_on_signal(int number)
     video_input_cancel(stream.input);
 }
 
-/* Once the reader sleeps, as the kernel says. */
+/* Cancel when the kernel says that the reader sleeps. */
 static void *cancel_the_sleeper(void *user)
 {
     char path[64], state = 0;

@@ -1,5 +1,7 @@
-/* Frames that are lent: a file's own memory says what reading it says, wherever its frames begin, and a file that is
- * cut meanwhile is an error and no signal; what a decoder gives stays as it is for as long as it is lent.
+/* Frames that are lent:
+ * - a file's mapped memory equals what reading it gives, wherever its frames begin
+ * - a file that is truncated meanwhile causes an error and no signal
+ * - a decoder's frame does not change while it is lent
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #define _GNU_SOURCE
@@ -37,8 +39,8 @@ static void open_cpu(void)
     }
 }
 
-/* A y4m of 10 bits, whose header has `filler` bytes more: frames begin at another address each time. `lead` bytes are
- * before it. */
+/* A y4m film of 10 bits. `filler` makes its header longer, so that frames begin at other addresses. `lead` bytes
+ * precede it. */
 static int make_film(const char *filler, int lead, char path[64])
 {
     char header[100];
@@ -88,7 +90,7 @@ Test(lending, a_file_gives_the_frames_that_it_has_wherever_they_begin)
             open_cpu();
             const int fd = make_film(filler, lead, path);
             cr_assert_eq(lseek(fd, lead, SEEK_SET), lead);
-            if (lead) /* standard input that stands somewhere */
+            if (lead) /* standard input that is not at its start */
                 cr_assert_eq(dup2(fd, STDIN_FILENO), STDIN_FILENO);
             open_lending(lead ? "-" : path);
             for (unsigned frame = 0; frame < FRAMES; frame++) {
@@ -120,7 +122,7 @@ Test(lending, frames_may_be_passed_over_first)
     video_input_return(input, planes);
 }
 
-/* Frame 1 is borrowed, the file cut in it, by pages or by a byte, and then the frame's memory is read. */
+/* Frame 1 is borrowed. Then the file is truncated inside it, by pages or by a byte, and the frame's memory is read. */
 Test(lending, a_file_that_is_cut_is_an_error_and_no_signal)
 {
     static const off_t from_end[] = {FRAME_BYTES - 100, 1};
@@ -164,7 +166,7 @@ Test(lending, a_file_that_is_cut_and_grows_again_is_an_error_where_pages_were_mi
     cr_assert_eq(offset, 4 * page_bytes);
     cr_assert_eq(data[7 * page_bytes + 1328], 0);
     cr_assert(mapped_file_torn(map, &offset) && offset == 4 * page_bytes);
-    cr_assert_eq(data[2 * page_bytes + 808], 0); /* the least one counts */
+    cr_assert_eq(data[2 * page_bytes + 808], 0); /* the lowest one counts */
     cr_assert(mapped_file_torn(map, &offset) && offset == 2 * page_bytes);
     cr_assert_null(mapped_file_at(map, bytes, 1));
     cr_assert_null(mapped_file_open(fd, 0, 5000), "a second one");
@@ -180,7 +182,7 @@ static void on_bus(int number)
     _exit(42);
 }
 
-/* Of a child that touches a page behind another file's end. */
+/* The exit status of a child that touches a page behind the end of another file. */
 static int status_of_foreign_touch(bool with_handler)
 {
     const pid_t child = fork();
@@ -216,7 +218,7 @@ Test(lending, what_is_no_file_of_its_own_lends_nothing)
             continue;
         stream_open(way, film, 100, NULL, 0);
         cr_expect_not(video_input_lend(stream.input, runtime, pitch_bytes), "%s", way_names[way]);
-        video_input_reclaim(stream.input); /* nothing to do */
+        video_input_reclaim(stream.input); /* does nothing */
     }
 }
 
@@ -236,7 +238,7 @@ static uint64_t digest(const void *const planes[], const struct frame *frame, co
 
 enum { HELD = 4, MOST = 64 };
 
-/* Frames are held while the decoder goes on, and looked at when they go back. */
+/* Hold frames while the decoder continues, and check them before they are returned. */
 static void expect_lent(const char *encoding)
 {
     uint64_t digests[MOST];

@@ -1,4 +1,4 @@
-/* Video out: what is written is what was given, and what could not be written whole is cut off.
+/* Video output: the written bytes are the given ones, and a frame that could not be written completely is cut off.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "media/video.h"
@@ -20,7 +20,7 @@ static void close_file(void)
         close(fd);
 }
 
-/* Another one. */
+/* Begin another file. */
 static void new_file(void)
 {
     close_file();
@@ -134,7 +134,7 @@ Test(writing, raw_frames_are_nothing_but_samples_and_replace_what_is_there)
                  {"yuv444p10", 5, 3, 12, 3, 90},
                  {"rgba16f", 5, 3, 16, 3, 120},
                  {"yuv420p", 5, 3, 0, 2, 27},
-                 /* more rows than go out at once, with gaps */
+                 /* more rows than one write takes, with gaps */
                  {"yuv420p10", 3, 5001, 2, 2, 2 * (3 * 5001 + 2 * 2 * 2501)}};
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         for (int there = 0; there < 2; there++) {
@@ -154,8 +154,8 @@ Test(writing, nothing_is_written_where_nothing_is_wanted)
     write_frames("/dev/null", VIDEO_OUTPUT_RAW, &format, 5, 0);
 }
 
-/* What there is "before " goes ahead of what is written, whether the file is appended to or stands at its end. Returns
- * the standard output that was. */
+/* The file becomes standard output, and "before " precedes what is written. It is opened for appending, or is
+ * positioned at its end. Returns the former standard output. */
 static int be_standard_output(bool append)
 {
     fflush(stdout);
@@ -203,7 +203,7 @@ Test(writing, refuses_what_y4m_cannot_hold)
         cr_expect_not(video_output_open(&output, path, VIDEO_OUTPUT_Y4M, &format, &said));
         cr_expect(output == NULL);
         expect_said("y4m cannot hold these samples", samples[i]);
-        expect_file("mine", "", 0, 0); /* refused before it is touched */
+        expect_file("mine", "", 0, 0); /* refused before the file is changed */
     }
 }
 
@@ -242,7 +242,7 @@ Test(writing, a_full_device_is_an_error)
     frame_free(&frame);
 }
 
-/* What an output's owner was given. */
+/* What the owner of an output was given. */
 struct taken {
     uint8_t bytes[20000];
     uint64_t calls, end, refused_at;
@@ -287,7 +287,7 @@ Test(writing, an_owner_gets_each_frame_at_once)
         cr_expect_eq(memcmp(taken.bytes, file->data + layout.header_bytes, taken.end), 0);
         cr_expect_not(write_frame(&frame));
         expect_said("no place", "refused");
-        taken.refused_at = 0; /* what failed once is not gone on with */
+        taken.refused_at = 0; /* after a failure nothing more is written */
         cr_expect_not(write_frame(&frame));
         cr_expect_eq(taken.calls, 3);
         cr_expect_not(video_output_finish(&output, &said));
@@ -309,7 +309,8 @@ static void write_to_a_limit(const char *to, enum video_output_kind kind, uint64
     for (frame_fill(&frame, 0); write_frame(&frame); frame_fill(&frame, frames))
         frames++;
     setrlimit(RLIMIT_FSIZE, &before);
-    /* What failed once is not gone on with, though there were room now: there would be half a frame in the midst. */
+    /* After a failure nothing more is written, even if there is space again. Otherwise there would be half a frame
+     * in the middle. */
     cr_expect_not(write_frame(&frame));
     bool finished = video_output_finish(&output, &said);
     cr_expect_eq(frames, 2);
@@ -318,7 +319,7 @@ static void write_to_a_limit(const char *to, enum video_output_kind kind, uint64
     frame_free(&frame);
 }
 
-/* Memory files know no limit. */
+/* Memory files do not obey the limit. */
 static void new_limited_file(void)
 {
     strcpy(path, "/tmp/coxswain-test-XXXXXX");
@@ -331,7 +332,7 @@ Test(writing, a_frame_that_does_not_fit_is_cut_off)
     new_limited_file();
     static const char header[] = "YUV4MPEG2 W64 H48 F24000:1001 Ip A1:1 C420mpeg2 XCOLORRANGE=LIMITED\n";
     uint64_t each = 4608 + 6;
-    /* In the middle of the third frame; in its marker; at its first byte. */
+    /* The limit is in the middle of the third frame, in its marker, and at its first byte. */
     for (uint64_t more = 0; more <= 2000; more = more ? more * 10 : 1) {
         write_to_a_limit(path, VIDEO_OUTPUT_Y4M, sizeof header - 1 + 2 * each + more);
         expect_file(header, "FRAME\n", 2, 4608);
@@ -348,7 +349,7 @@ Test(writing, of_a_standard_output_with_something_in_it_only_our_own_part_is_cut
         const int before = be_standard_output(append);
         write_to_a_limit("-", VIDEO_OUTPUT_RAW, 7 + 2 * 4608 + 1000);
         fflush(stdout);
-        cr_assert_eq(write(STDOUT_FILENO, " after", 6), 6); /* lands behind what is left */
+        cr_assert_eq(write(STDOUT_FILENO, " after", 6), 6); /* is written after the remaining bytes */
         end_standard_output(before);
         struct bytes *got = load_file(path), *want = make_stream("before ", "", 2, 4608);
         put_text(want, " after");
@@ -358,11 +359,11 @@ Test(writing, of_a_standard_output_with_something_in_it_only_our_own_part_is_cut
     unlink(path);
 }
 
-/* Takes bytes from a pipe, `step` at a time, `most` in all. */
+/* A thread that reads from a pipe, `step` bytes at a time, `most` in all. */
 struct taker {
     pthread_t thread;
     int fd;
-    long pause_ns; /* before each */
+    long pause_ns; /* before each read */
     size_t step, most;
     struct bytes got;
 };
@@ -411,11 +412,11 @@ Test(writing, a_slow_pipe_gets_everything, .timeout = 300)
     uint64_t frame_bytes = 2 * (333 * 171 + 2 * 167 * 86);
     for (int pass = 0; pass < 3; pass++) {
         struct taker taker;
-        if (pass == 2) /* while it waits, mostly */
+        if (pass == 2) /* most often while the writer waits */
             interrupt_often();
         int end = taker_start(&taker, pass == 2 ? 4096 : 777, SIZE_MAX, pass == 2 ? 2000000 : 0);
         int before = dup(STDOUT_FILENO);
-        if (pass == 1) { /* as a parent may have left it */
+        if (pass == 1) { /* as a parent process may have left it */
             cr_assert_eq(fcntl(end, F_SETFL, O_NONBLOCK), 0);
             dup2(end, STDOUT_FILENO);
             strcpy(path, "-");

@@ -1,8 +1,8 @@
-/* A part of a film in a container is the frames that decoding all of it gives: with each distance of key frames, open
- * groups of pictures and closed ones, and in containers that are sought in in different ways.
+/* A part of a film in a container has the same frames as decoding the whole film gives. Tested with several
+ * distances of key frames, open and closed groups of pictures, and containers with different ways to seek.
  *
- * The films are made with ffmpeg; where it, or an encoder, is missing, tests are skipped. COX_RANGES: how many places
- * of each film are tried (default 20).
+ * The films are made with ffmpeg. If it or an encoder is missing, tests are skipped. COX_RANGES sets the number of
+ * places that are tried in each film (default 20).
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "media/video.h"
@@ -23,7 +23,7 @@ static void end(void)
 
 TestSuite(video_seek, .init = make_folder, .fini = end, .timeout = 1800);
 
-/* One frame's samples, rows after each other. */
+/* One frame's samples, row by row. */
 struct samples {
     uint8_t bytes[2 * WIDTH * HEIGHT * 2];
 };
@@ -38,7 +38,7 @@ static enum video_read read_samples(struct samples *samples)
     return result;
 }
 
-/* All frames; how many there are. */
+/* Read all frames. Returns their number. */
 static unsigned read_all(const char *name, struct samples *all)
 {
     unsigned count = 0;
@@ -49,7 +49,7 @@ static unsigned read_all(const char *name, struct samples *all)
     return count;
 }
 
-/* Frames from `from` on, a few of them. */
+/* Read a few frames from `from` on. */
 static void expect_range(const char *name, const struct samples *all, unsigned count, unsigned from)
 {
     struct samples got;
@@ -83,7 +83,7 @@ static void expect_ranges(const char *name)
 
 static const unsigned intervals[] = {1, 2, 3, 7, 12, 24, 60, 250};
 
-/* `%u` in the encoder's words stands for the distance of key frames. */
+/* `%u` in the encoder's parameters precedes the distance of key frames. */
 static void expect_codec(const char *encoder, const char *parameters)
 {
     skip_unless(shell(FFMPEG SOURCE "-frames:v 1 -c:v %s x.mkv", encoder), "ffmpeg or its %s is not installed",
@@ -111,7 +111,7 @@ Test(video_seek, ranges_of_hevc_are_those_of_the_whole)
     expect_codec("libx265", "-x265-params scenecut=0");
 }
 
-/* What says of itself less, or begins in the middle. */
+/* Films with less information, or that begin in the middle of another one. */
 Test(video_seek, other_films_too)
 {
     static const struct {
@@ -136,7 +136,7 @@ Test(video_seek, other_films_too)
     }
 }
 
-/* --- Indexes that are kept ---------------------------------------------------------------------------------------- */
+/* --- Stored indexes ----------------------------------------------------------------------------------------------- */
 
 static unsigned version_now;
 
@@ -181,9 +181,9 @@ Test(video_seek, an_index_is_kept_for_its_file_and_the_versions_of_ffmpeg_that_m
     lib.avcodec_version = another_version;
     cr_expect_not(is_kept(&file, 0), "of another libavcodec");
     libav_index_keep(&index, folder, &file, 0);
-    cr_expect(is_kept(&file, 0), "made anew, in its place");
+    cr_expect(is_kept(&file, 0), "the index was replaced");
     lib = calls;
-    cr_expect_not(is_kept(&file, 0), "of the other one now");
+    cr_expect_not(is_kept(&file, 0), "the stored index now belongs to the other version");
 }
 
 #else

@@ -1,4 +1,4 @@
-/* A file that threads read side by side comes out as preadv would give it.
+/* A file that threads read in parallel has the contents that preadv returns.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "media/video_team.h"
@@ -14,8 +14,8 @@ TestSuite(video_team, .timeout = 600);
 
 enum { FILE_BYTES = 9 * 1000 * 1000 + 7, PIECES = 900 };
 
-static unsigned char film[FILE_BYTES];      /* what is in the file */
-static unsigned char untouched[FILE_BYTES]; /* what is in memory before */
+static unsigned char film[FILE_BYTES];      /* the contents of the file */
+static unsigned char untouched[FILE_BYTES]; /* the contents of the memory before reading */
 
 static int make_file(void)
 {
@@ -28,7 +28,7 @@ static int make_file(void)
     return fd;
 }
 
-/* Pieces that cover `bytes`, of uneven sizes where there are several, each with a gap behind it. */
+/* Cut `bytes` into pieces, of uneven sizes if there are several, each with a gap behind it. */
 static int cut(struct iovec *pieces, unsigned char *memory, size_t bytes, int count)
 {
     size_t done = 0;
@@ -41,7 +41,7 @@ static int cut(struct iovec *pieces, unsigned char *memory, size_t bytes, int co
     return count;
 }
 
-/* `came` bytes are the file's from `offset` on, and nothing was written behind them. */
+/* The first `came` bytes are those of the file from `offset` on, and nothing was written behind them. */
 static void check(const struct iovec *pieces, int count, size_t offset, size_t came)
 {
     size_t at = 0;

@@ -1,4 +1,5 @@
-/* `adaptive`: valid splits whatever it is told, and what it promises on a small model of devices.
+/* The policy `adaptive`: its splits are valid for any observations, and near the best ones on a small model of
+ * devices.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/random_jitter.h"
 #include "unit/sched/policy_at_work.h"
@@ -11,7 +12,7 @@ Test(adaptive, is_the_default)
     cr_assert_eq(cox_policy_find(NULL), cox_policy_find("adaptive"));
 }
 
-/* --- whatever it is told --- */
+/* --- any observations --- */
 
 Test(adaptive, gives_valid_splits_under_random_views_and_absurd_measurements, .timeout = 600)
 {
@@ -24,7 +25,7 @@ Test(adaptive, gives_valid_splits_under_random_views_and_absurd_measurements, .t
                                        .in_flight = random_index(4),
                                        .pool = run % 4 != 0,
                                        .shadow = run % 3 != 0};
-        view.row_alignment = 1 + random_index(run % 5 == 0 ? view.rows + 3 : 20); /* up to more than the frame */
+        view.row_alignment = 1 + random_index(run % 5 == 0 ? view.rows + 3 : 20); /* sometimes more than the frame */
         if (run % 6 == 0)
             view.min_band_rows = random_index(view.rows + 10);
         for (uint32_t d = 0; d < view.device_count; d++)
@@ -94,7 +95,7 @@ struct model {
     uint32_t count;
     double launch_ns[DEVICES], row_ns[DEVICES];
     double sigma;
-    double corunning; /* factor on every time in frames that several devices work in; 0 = 1 */
+    double corunning; /* factor on every time in frames on which several devices work; 0 = 1 */
     struct step step;
     double heavy; /* factor on the second quarter of the rows; 0 = 1 */
     uint32_t outlier_frame, outlier_device;
@@ -103,9 +104,9 @@ struct model {
 
 static const struct model pair = {.count = 2, .launch_ns = {60e3, 250e3}, .row_ns = {18e3, 9e3}, .sigma = 0.05};
 
-static const struct model *model;     /* that runs */
-static double frame_ns, frame_joules; /* of the last frame; joules: set by the test */
-static uint32_t done_rows[DEVICES];   /* in it */
+static const struct model *model;     /* the model in use */
+static double frame_ns, frame_joules; /* of the last frame; the test sets the joules */
+static uint32_t done_rows[DEVICES];   /* in the last frame */
 
 static double rows_cost(const struct model *m, uint32_t first_row, uint32_t rows, uint32_t frame_rows)
 {
@@ -198,7 +199,7 @@ static double best_ns(const struct model *m)
     return cox_waterfill(1080, 8, 0, costs, m->count, rows);
 }
 
-/* --- what it promises --- */
+/* --- quality of its splits --- */
 
 Test(adaptive, is_deterministic)
 {
@@ -231,7 +232,7 @@ Test(adaptive, is_as_good_as_the_best_fixed_split_under_noise_and_rarely_moves)
                  memcmp(split.bands, before.bands, before.band_count * sizeof before.bands[0]) != 0;
         before = split;
     }
-    /* two bands with jitter s cost 1 + 0.564 s, whoever decides */
+    /* two bands with jitter s cost 1 + 0.564 s under any policy */
     cr_assert_lt(sum / 380 / best_ns(&pair), 1.035, "%.4f", sum / 380 / best_ns(&pair));
     cr_assert_leq(moves, 60, "%u", moves);
 }
@@ -259,7 +260,7 @@ Test(adaptive, finds_its_way_without_warm_up_times)
     run_begin(23, &m);
     run_frame();
     cr_assert_eq(split.reason, COX_REASON_FIRST);
-    cr_assert_eq(split.predicted_ns, 0); /* there is no time to tell */
+    cr_assert_eq(split.predicted_ns, 0); /* no prediction is possible */
     double ns = mean_ns(3, 100);
     cr_assert_lt(ns / best_ns(&m), 1.06, "%.4f", ns / best_ns(&m));
 }
@@ -302,14 +303,14 @@ Test(adaptive, is_back_at_its_split_two_frames_after_an_outlier)
     run_begin(29, &m);
     mean_ns(0, 60);
     const uint32_t before = rows_of(1);
-    mean_ns(60, 63); /* the outlier is the first */
+    mean_ns(60, 63); /* the first one is the outlier */
     cr_assert_float_eq((double)rows_of(1), before, 0.1 * before, "%u, before %u", rows_of(1), before);
 }
 
 Test(adaptive, leaves_out_a_useless_device_and_probes_it_by_shadows)
 {
     struct model m = pair;
-    m.launch_ns[0] = 12e6; /* the other one needs less than that for the whole frame */
+    m.launch_ns[0] = 12e6; /* the other device needs less than that for the whole frame */
     run_begin(31, &m);
     uint32_t shadows = 0, used = 0;
     for (uint32_t frame = 0; frame < 600; frame++) {
@@ -373,7 +374,7 @@ Test(adaptive, balances_rows_that_are_not_alike)
     m.sigma = 0.02;
     run_begin(53, &m);
     double ns = mean_ns(40, 140);
-    struct model flat = m; /* twice the rows' work: 1 + (5 - 1) / 4 */
+    struct model flat = m; /* the work of twice the rows: 1 + (5 - 1) / 4 */
     flat.row_ns[0] *= 2;
     flat.row_ns[1] *= 2;
     cr_assert_lt(ns / best_ns(&flat), 1.04, "%.4f", ns / best_ns(&flat));
@@ -435,7 +436,8 @@ Test(adaptive, follows_a_frame_of_another_size)
 
 /* --- latency --- */
 
-/* Rows of device 1 in the third frame, of two in flight on equal devices, after it took twice as long for the first. */
+/* Rows of device 1 in the third frame, after it took twice as long for the first. Two frames are in flight, and
+ * both devices are equally fast. */
 static uint32_t rows_after_a_late_band(enum cox_objective objective)
 {
     see(1080, 8, 2);
@@ -464,13 +466,13 @@ Test(adaptive, makes_up_for_all_of_a_head_start_where_latency_counts)
 
 /* --- energy --- */
 
-/* Device 0 burns 60 W while it works, device 1 8 W. */
+/* Device 0 uses 60 W while it works, device 1 uses 8 W. */
 static void run_energy(bool meter)
 {
     run_begin_with(71, &pair, &(struct cox_policy_options){.objective = COX_OBJECTIVE_ENERGY, .deadline_ns = 20000000});
     for (uint32_t frame = 0; frame < 1200; frame++) {
         run_frame();
-        /* Of the frame before, told with the next: steady enough. */
+        /* The policy gets these joules with the next frame; they change little from frame to frame. */
         if (meter)
             frame_joules = (60 * pair.row_ns[0] * done_rows[0] + 8 * pair.row_ns[1] * done_rows[1]) * 1e-9;
     }
@@ -479,7 +481,7 @@ static void run_energy(bool meter)
 Test(adaptive, saves_energy_within_a_deadline_where_there_is_a_meter)
 {
     run_energy(true);
-    cr_assert_lt(done_rows[0], 100, "%u rows on the device that burns 60 W", done_rows[0]);
+    cr_assert_lt(done_rows[0], 100, "%u rows on the device that uses 60 W", done_rows[0]);
 }
 
 Test(adaptive, is_after_time_where_there_is_no_meter)

@@ -1,4 +1,5 @@
-/* The parts of `adaptive`, and `inter-frame`: what a launch costs, trials of other plans, whole frames in turn.
+/* The parts of `adaptive`, and the policy `inter-frame`: the cost of a launch, trials of other plans, and whole
+ * frames for one device at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/speed.h"
 #include "adaptive/trials.h"
@@ -69,7 +70,8 @@ static void begin_trials(void)
 
 TestSuite(trials, .init = begin_trials);
 
-/* Frames that take `own` with the plan in use at the start, and `other` with another; up to a verdict or `end`. */
+/* Frames take `own` with the plan that is in use at the start, and `other` with another plan. Ends with a verdict
+ * or at frame `end`. */
 static enum cox__trial_verdict play(uint64_t end, double own, double other)
 {
     const struct cox__trial_plan in_use = trials.in_use;
@@ -88,7 +90,7 @@ Test(trials, adopt_a_plan_that_is_faster)
 {
     cr_expect_not(cox__trials_due(&trials, one, 0), "the first frames are for learning");
     cr_expect(cox__trials_due(&trials, one, 100));
-    cr_expect_not(cox__trials_due(&trials, both, 100), "it is in use");
+    cr_expect_not(cox__trials_due(&trials, both, 100), "the other plan is in use");
     cox__trials_begin(&trials, one, 4, 0);
     cr_expect_eq(play(100, 10, 8), COX__TRIAL_WON);
     cr_expect_eq(trials.in_use.devices, one.devices);
@@ -101,9 +103,9 @@ Test(trials, end_before_they_begin_where_the_plan_in_use_is_good_enough)
     cr_expect_eq(play(40, 10, 1), COX__TRIAL_GOES_ON, "no frame had the other plan");
     cr_expect_eq(trials.phase, COX__TRIAL_IDLE);
     cr_expect_eq(trials.in_use.devices, both.devices);
-    cr_expect(cox__trials_due(&trials, one, frame), "nothing was held against it");
+    cr_expect(cox__trials_due(&trials, one, frame), "the other plan was rejected without a trial");
 
-    cox__trials_begin(&trials, one, 4, 10); /* the other plan could be as good, and no better */
+    cox__trials_begin(&trials, one, 4, 10); /* the other plan could be as good as this one, but not better */
     for (uint64_t end = frame + 12; frame < end; frame++) {
         cox__trials_plan(&trials, frame, 0, 0);
         cr_expect_eq(cox__trials_tell(&trials, frame, 10), COX__TRIAL_GOES_ON);
@@ -116,7 +118,7 @@ Test(trials, of_the_next_plan_may_begin_soon_after_one_that_cost_nothing)
     const struct cox__trial_plan next = {2, 0};
     cox__trials_begin(&trials, one, 4, 0);
     cr_expect_eq(play(100, 10, 8), COX__TRIAL_WON);
-    cr_expect(cox__trials_due(&trials, next, frame + 8), "no time was lost");
+    cr_expect(cox__trials_due(&trials, next, frame + 8), "a trial that was won delays the next one");
 }
 
 Test(trials, end_early_where_a_plan_is_much_slower_and_pause_ever_longer)
@@ -126,12 +128,12 @@ Test(trials, end_early_where_a_plan_is_much_slower_and_pause_ever_longer)
         cox__trials_begin(&trials, one, 4, 0);
         const uint64_t began = frame;
         cr_expect_eq(play(UINT64_MAX, 10, 30), COX__TRIAL_LOST);
-        cr_expect_leq(frame - began, 12 * (1 + (i > 0)) + 1, "one frame of it");
+        cr_expect_leq(frame - began, 12 * (1 + (i > 0)) + 1, "the trial goes on after a bad frame");
         cr_expect_eq(trials.in_use.devices, both.devices);
         const uint64_t lost = frame;
         while (!cox__trials_due(&trials, one, frame))
             (void)play(frame + 1, 10, 30);
-        cr_expect_gt(frame - lost, 100, "a loss is made up for first");
+        cr_expect_gt(frame - lost, 100, "the next trial comes too soon after a loss");
         cr_expect_gt(trials.plans[0].pause, pause);
         pause = trials.plans[0].pause;
     }
@@ -175,7 +177,7 @@ Test(inter_frame, gives_each_frame_to_the_device_that_should_be_done_first)
         if (view.frame >= 3)
             frame_done(view.frame - 3);
     }
-    cr_expect(frames[0] >= 8 && frames[0] <= 12, "%u of 40 to the one with a quarter of the speed", frames[0]);
+    cr_expect(frames[0] >= 8 && frames[0] <= 12, "%u of 40 frames on the slower device", frames[0]);
 
     view.in_flight = 1;
     frame_done(view.frame - 1);

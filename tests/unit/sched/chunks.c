@@ -1,11 +1,11 @@
-/* The peers that hand out rows on demand: `chunks` and `hguided`.
+/* The policies that hand out rows on demand: `chunks` and `hguided`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/values.h"
 #include "unit/sched/policy_at_work.h"
 
 static const struct cox_progress progress[3];
 
-/* Three devices, each twice as fast as the one before. */
+/* Three devices, each twice as fast as the previous one. */
 static void see_three(void)
 {
     see(1080, 8, 3);
@@ -50,7 +50,8 @@ Test(chunks, are_a_32nd_of_the_frame_or_as_many_rows_as_wanted)
 Test(hguided, grants_follow_the_formula)
 {
     make("hguided", 0);
-    /* Speeds 1 : 2 : 4, so 1/14, 2/14 and 4/14 of what remains, up to the row alignment. */
+    /* The speeds are 1 : 2 : 4. So the devices get 1/14, 2/14 and 4/14 of the remaining rows, rounded up to the row
+     * alignment. */
     ASSERT_VALUES(IS(grant(0, 1080), 80), IS(grant(1, 1080), 160), IS(grant(2, 1080), 312), IS(grant(2, 28), 8),
                   IS(grant(0, 8), 8));
 }
@@ -60,12 +61,12 @@ Test(hguided, powers_are_those_of_the_beginning)
     make("hguided", 0);
     devices[2].single_device_ns = 50000;
     cr_assert_eq(grant(2, 1080), 312);
-    devices[2].usable = false; /* but who is not there does not count */
+    devices[2].usable = false; /* an unusable device does not count */
     cr_assert_eq(grant(1, 1080), 360);
     see(1080, 8, 3);
     devices[0].hint = 2;
     make("hguided", 0);
-    cr_assert_eq(grant(0, 1080), 272, "hints where there is no warm-up");
+    cr_assert_eq(grant(0, 1080), 272, "hints are used without a warm-up");
 }
 
 static const char *const names[] = {"chunks", "hguided"};
@@ -82,7 +83,7 @@ Test(chunks, and_hguided_hand_out_the_whole_frame_or_split_it)
         begin(names[i % 2], NULL);
         split_frame();
         ASSERT_VALUES(IS(split.pool_rows, view.pool ? view.rows : 0), IS(split.band_count, view.pool ? 0 : 3));
-        cr_assert(view.pool || (rows_of(2) > rows_of(1) && rows_of(1) > rows_of(0)), "by the speeds of warm-up");
+        cr_assert(view.pool || (rows_of(2) > rows_of(1) && rows_of(1) > rows_of(0)), "rows do not follow speeds");
     }
 }
 

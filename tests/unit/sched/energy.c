@@ -1,4 +1,5 @@
-/* The energy chooser on a simulated machine: time and power linear in each device's rows, a meter that ticks.
+/* The energy chooser on a simulated machine. Each device's time and power are linear in its rows, and the meter
+ * counts in ticks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/energy.h"
 #include "unit/sched/policy_at_work.h"
@@ -18,9 +19,9 @@ struct machine {
     double idle_watts;
     double noise;       /* relative deviation of each band's time */
     double tick_ns;     /* of the meter; 0 = exact */
-    double contention;  /* factor on every band's time where two devices or more have rows; 0 = 1 */
+    double contention;  /* factor on every band's time if two or more devices have rows; 0 = 1 */
     double deadline_ns; /* 0 = none */
-    bool full; /* as many frames as may be are always in flight, each behind those before it; else one at a time */
+    bool full; /* as many frames as possible are in flight, each behind the earlier ones; otherwise one at a time */
     uint32_t min_band;
 
     struct cox__energy energy;
@@ -33,7 +34,7 @@ struct machine {
     /* What happened in the last frames. */
     struct cox__energy_choice choice;
     uint32_t rows[COX_DEVICES_MAX];
-    double frame_ns, frame_joules; /* true ones */
+    double frame_ns, frame_joules; /* the true values */
     double end_ns[LAG_MAX];        /* of the last frames */
     double latency_ns;
     double (*reading)(uint64_t frame, double joules);
@@ -47,7 +48,7 @@ static double uniform(struct machine *m)
     return (double)((m->random * 0x2545F4914F6CDD1Dull) >> 11) / 9007199254740992.0;
 }
 
-/* Mean 1, near to normal. */
+/* Mean 1, nearly normal distribution. */
 static double jitter(struct machine *m)
 {
     double sum = 0;
@@ -63,7 +64,7 @@ static struct machine started(struct machine m)
     return m;
 }
 
-/* True time and energy of rows, without jitter. */
+/* True time and energy of these rows, without jitter. */
 static void price(const struct machine *m, const uint32_t *rows, double *ns, double *joules)
 {
     uint32_t busy = 0;
@@ -102,7 +103,7 @@ static void observe_oldest(struct machine *m)
     memmove(m->late, m->late + 1, m->late_count * sizeof m->late[0]);
 }
 
-/* One frame; what the policy around the chooser does with its answer. */
+/* Run one frame, and do with the chooser's answer what the policy does. */
 static void run_frame(struct machine *m)
 {
     look_at(m);
@@ -151,7 +152,7 @@ static void run_frame(struct machine *m)
     if (m->tick_ns == 0) {
         m->shown_joules = m->used_joules;
     } else if (m->now_ns - m->shown_ns >= m->tick_ns) {
-        m->shown_joules = m->used_joules; /* the part of a tick that is left is small beside it */
+        m->shown_joules = m->used_joules; /* compared with it, the unread part of a tick is small */
         m->shown_ns = m->now_ns;
     }
     struct cox_frame_measurement seen = {.frame = m->frame,
@@ -169,8 +170,8 @@ static void run_frame(struct machine *m)
 }
 
 struct totals {
-    double ns, joules; /* means a frame */
-    uint32_t late;     /* frames over the deadline */
+    double ns, joules; /* mean of a frame */
+    uint32_t late;     /* frames that exceeded the deadline */
     uint32_t trials;
 };
 
@@ -187,8 +188,8 @@ static struct totals run(struct machine *m, uint32_t frames)
     return totals;
 }
 
-/* Least joules of all splits within the deadline, by going through them in steps of the row alignment; two or three
- * devices. */
+/* The least joules of all splits within the deadline. It tries all splits in steps of the row alignment, for two or
+ * three devices. */
 static double least_joules(const struct machine *m)
 {
     double least = INFINITY;
@@ -226,7 +227,7 @@ static struct machine three_devices(double deadline_ns)
                                     .deadline_ns = deadline_ns});
 }
 
-/* Of `frames` after some for learning, the mean is at most `factor` times the least joules. */
+/* After `learning` frames, the mean of `frames` frames is at most `factor` times the least joules. */
 static struct totals run_near_the_least(struct machine *m, uint32_t learning, uint32_t frames, double factor)
 {
     run(m, learning);
@@ -262,7 +263,8 @@ Test(energy, keeps_all_devices_where_idling_costs_most)
     cr_assert_eq(m.choice.role, COX__ENERGY_LEAST);
 }
 
-/* 8 ms are too short for the frugal device alone (9.97 ms) and longer than the balance (6.6 ms). */
+/* 8 ms are too short for the frugal device alone, which needs 9.97 ms, and longer than the balanced split, which
+ * needs 6.6 ms. */
 Test(energy, fills_the_frugal_device_up_to_the_deadline)
 {
     struct machine m = cpu_and_gpu(8e6);
@@ -280,7 +282,7 @@ Test(energy, fills_the_frugal_device_up_to_the_deadline)
     cr_assert_leq(later.late, 10);
 }
 
-/* The frugal device alone would be late by 60 rows, which are too few for a band of another one. */
+/* The frugal device alone would be late by 60 rows. That is too few for a band of another device. */
 Test(energy, moves_rows_from_a_filled_device_where_the_rest_is_too_short_for_a_band)
 {
     struct machine m = cpu_and_gpu(9.43e6);
@@ -296,7 +298,7 @@ Test(energy, finds_the_least_of_three_devices_whatever_the_deadline)
     static const double deadlines[] = {0, 20e6, 11e6, 8e6, 6e6, 5e6};
     for (size_t i = 0; i < sizeof deadlines / sizeof *deadlines; i++) {
         struct machine m = three_devices(deadlines[i]);
-        /* Staying three deviations away from the deadline has a price. */
+        /* Staying three standard deviations below the deadline costs energy. */
         struct totals later = run_near_the_least(&m, 800, 1500, 1.12);
         cr_assert_leq(later.late, 15, "deadline %g: %u frames late", deadlines[i], later.late);
     }
@@ -360,7 +362,7 @@ Test(energy, keeps_the_deadline_that_frames_have_of_their_own)
     cr_assert_gt(m.frame_ns, 8e6);
 }
 
-/* 8 ms every eighth frame: nearly what 8 ms in every frame come to, and not late. */
+/* Every eighth frame has 8 ms. That costs nearly as much as 8 ms for every frame, and none is late. */
 Test(energy, keeps_the_shortest_of_deadlines_that_take_turns)
 {
     struct machine m = cpu_and_gpu(0), strict = cpu_and_gpu(8e6);
@@ -377,7 +379,7 @@ Test(energy, keeps_the_shortest_of_deadlines_that_take_turns)
     cr_assert_lt(joules, 1.01 * run(&strict, 1000).joules);
 }
 
-/* The costs say that it is feasible and the device does not know: only misses tell. */
+/* The costs say that the deadline can be met, although the device is slower. Only a missed deadline shows it. */
 Test(energy, leaves_at_once_when_a_frame_misses_the_deadline)
 {
     struct machine m = cpu_and_gpu(11e6);
@@ -390,7 +392,7 @@ Test(energy, leaves_at_once_when_a_frame_misses_the_deadline)
                                          .deadline_ns = (uint64_t)m.deadline_ns,
                                          .joules = 0.1};
     m.late[0] = miss;
-    run_frame(&m); /* observes it after it is split */
+    run_frame(&m); /* observes the frame after its split */
     for (int i = 0; i < 4; i++) {
         run_frame(&m);
         cr_assert(m.choice.own, "frame %d after the miss", i);
@@ -399,7 +401,7 @@ Test(energy, leaves_at_once_when_a_frame_misses_the_deadline)
     cr_assert_not(m.choice.own);
 }
 
-/* The frugal device alone takes 10 ms: within the deadline, were there no frames before it. */
+/* The frugal device alone takes 10 ms. Without earlier frames that would be within the deadline. */
 Test(energy, holds_the_deadline_against_the_wait_behind_frames_in_flight)
 {
     struct machine m = cpu_and_gpu(22.5e6);
@@ -417,7 +419,7 @@ Test(energy, holds_the_deadline_against_the_wait_behind_frames_in_flight)
     cr_assert_lt(paced.joules, full.joules);
 }
 
-/* The count begins with the first frame, before the chooser trusts the meter. */
+/* The count starts at the first frame, before the chooser trusts the meter. */
 Test(energy, forgets_a_miss_after_sixty_four_frames_within_the_deadline)
 {
     struct machine m = cpu_and_gpu(100e6);
@@ -430,7 +432,7 @@ Test(energy, forgets_a_miss_after_sixty_four_frames_within_the_deadline)
     cr_assert_eq(m.energy.misses, 1);
 }
 
-/* 5 % of jitter: a band that is to end so near to the deadline that it saves something is late now and then. */
+/* With 5 % of jitter, a band that ends near enough to the deadline to save energy is sometimes late. */
 Test(energy, balances_what_is_saved_against_misses)
 {
     struct machine m = cpu_and_gpu(8e6);
@@ -439,7 +441,7 @@ Test(energy, balances_what_is_saved_against_misses)
     run(&m, 400);
     struct totals later = run(&m, 4000);
     cr_assert_leq(later.late, 4000 / 50);
-    cr_assert_gt(later.late, 0, "it stays too far away");
+    cr_assert_gt(later.late, 0, "the split stays too far from the deadline");
     cr_assert_lt(later.joules, 0.985 * first.joules, "%g J, at first %g J", later.joules, first.joules);
 }
 
@@ -468,7 +470,7 @@ Test(energy, sees_through_a_meter_that_ticks_slower_than_frames)
     run_near_the_least(&m, 3000, 3000, 1.05);
 }
 
-/* All of these frames are the caller's own split. */
+/* All of these frames use the caller's split. */
 static void run_own(struct machine *m, uint32_t frames)
 {
     for (uint32_t f = 0; f < frames; f++) {
@@ -545,7 +547,7 @@ Test(energy, gives_a_meter_up_after_sixteen_zeros_that_take_a_second)
     cr_assert_eq(m.energy.read_frames, 0);
 }
 
-/* The machine may be another one by the time that the meter is back. */
+/* By the time the meter is back, the machine may behave differently. */
 Test(energy, begins_with_the_callers_own_split_when_the_meter_is_back)
 {
     struct machine m = cpu_and_gpu(0);
@@ -584,7 +586,7 @@ Test(energy, lets_go_of_a_device_that_is_gone)
 
 Test(energy, tries_single_devices_at_their_time_alone)
 {
-    struct machine m = cpu_and_gpu(10.9e6); /* 9.97 ms alone; 18.9 ms beside the others */
+    struct machine m = cpu_and_gpu(10.9e6); /* 9.97 ms alone, 18.9 ms with the others */
     m.contention = 1.9;
     run(&m, 400);
     cr_assert_eq(m.rows[0], 0);
@@ -662,7 +664,8 @@ Test(energy, survives_costs_that_are_none)
     }
 }
 
-/* The policy around it: bands observed one by one, no pool. Returns joules a frame of the last quarter. */
+/* The policy that uses the chooser, with bands observed one by one and no pool. Returns joules per frame of the
+ * last quarter. */
 static double run_adaptive(struct machine *m, uint32_t frames, enum cox_objective objective, uint32_t *reasons)
 {
     struct cox_policy_options options = {.objective = objective, .deadline_ns = (uint64_t)m->deadline_ns};

@@ -1,4 +1,5 @@
-/* The built-in policies: what each promises, on scripted measurements and on a small model of devices with jitter.
+/* The built-in policies: what each one guarantees, with scripted measurements and on a small model of devices with
+ * jitter.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/random_jitter.h"
 #include "support/values.h"
@@ -27,7 +28,7 @@ Test(policies, are_listed_in_order_and_found_by_name)
     cr_assert_eq(cox_policy_find(NULL), cox_policy_at(0));
 }
 
-/* --- promises of every policy --- */
+/* --- guarantees of every policy --- */
 
 Test(policies, always_give_a_split_under_random_views_lag_and_absurd_measurements)
 {
@@ -122,19 +123,19 @@ struct model {
     uint32_t count;
     double fixed_ns[MODEL_DEVICES];
     double ns_per_row[MODEL_DEVICES];
-    double sigma;     /* of the log of the jitter */
+    double sigma;     /* standard deviation of the logarithm of the jitter */
     double corunning; /* factor on every time while two or more devices work; 0 = 1 */
     double outliers;  /* share of bands that take five times as long */
     struct step step;
-    uint32_t lag; /* frames split before the first of them is observed, less one */
+    uint32_t lag; /* frames split before the first of them is observed, minus one */
     bool no_warmup;
 };
 
 struct outcome {
-    double excess;         /* sum of frame times over sum of the oracle's, which knows the model but not the jitter */
-    uint32_t changes;      /* splits that differ from the one before */
-    uint32_t late_changes; /* those from frame 20 on */
-    double ratio[1000];    /* for each frame: time of its split without jitter over the oracle's */
+    double excess;         /* sum of the frame times / sum of the oracle's, which knows the model but not the jitter */
+    uint32_t changes;      /* splits that differ from the previous one */
+    uint32_t late_changes; /* the same, from frame 20 on */
+    double ratio[1000];    /* of each frame: time of its split without jitter / time of the oracle */
 };
 
 static const struct model office = {/* a CPU, an integrated and a discrete GPU at 1080 rows */
@@ -245,7 +246,7 @@ static struct summary summarise(const char *name, const struct model *m)
     return sum;
 }
 
-/* First frame from `from` on after which every one of `run` frames stays within `limit` of the oracle. */
+/* The first frame, starting with `from`, after which `run` frames in a row stay within `limit` of the oracle. */
 static uint32_t settled(const struct outcome *o, uint32_t from, uint32_t to, uint32_t run, double limit)
 {
     uint32_t good = 0;
@@ -267,8 +268,8 @@ Test(ewma, is_deterministic)
     cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
 }
 
-/* The table of docs/internals/scheduling.md. No policy that fixes the split before the frame does better on average
- * than 1.028 with two devices and constant noise, 1.04 with three. Most of the excess with outliers is the outliers. */
+/* The table of docs/internals/scheduling.md. If a policy fixes the split before the frame, its best mean is 1.028
+ * for two devices with constant noise, and 1.04 for three. With outliers, most of the excess is due to them. */
 Test(ewma, is_close_to_the_oracle_and_no_worse_than_the_simple_policies_on_any_model)
 {
     struct model lagging = office, step = office, dear = office, outliers = office;
@@ -282,7 +283,7 @@ Test(ewma, is_close_to_the_oracle_and_no_worse_than_the_simple_policies_on_any_m
         const char *name;
         const struct model *model;
         double excess, late_changes;     /* at most */
-        double last_excess, mean_excess; /* of the simple policies at least: the model is one where it matters */
+        double last_excess, mean_excess; /* at least, for the simple policies */
     } models[] = {{"two devices", &pair, 1.04, 3, 1, 1},
                   {"three devices", &office, 1.05, 3, 1, 1},
                   {"two frames late", &lagging, 1.05, 3, 1, 1},
@@ -414,7 +415,7 @@ Test(ewma, adds_up_several_bands_of_one_device_in_a_frame)
     for (view.frame = 0; view.frame < 12; view.frame++) {
         split_frame();
         uint32_t n = rows_of(0);
-        took(0, n / 4, 3e4 * n * 0.5); /* uneven, but 30 us a row together */
+        took(0, n / 4, 3e4 * n * 0.5); /* uneven, but 30 us per row together */
         took(1, rows_of(1), 1e4 * rows_of(1));
         took(0, n - n / 4, 3e4 * n * 0.5);
     }
@@ -448,7 +449,7 @@ Test(mean10, follows_the_formula_of_kernel_times_and_floors_to_sixteen_rows)
         double wanted = t2 * share / (t1 * (1 - share) + t2 * share);
         mean = frame == 0 ? wanted : frame < 12 ? 0.25 : frame < 22 ? 0.25 + 0.025 * (frame - 11) : 0.5;
         cr_assert_float_eq(wanted, frame < 12 ? 0.25 : 0.5, 1e-9);
-        for (uint32_t d = 0; d < 2; d++) { /* wall times that would say something else */
+        for (uint32_t d = 0; d < 2; d++) { /* wall times that would lead to other costs */
             struct cox_measurement m = {.frame = frame,
                                         .device = d,
                                         .rows = rows_of(d),
@@ -478,7 +479,7 @@ Test(mean10, uses_wall_times_of_a_device_without_a_profile)
 Test(mean10, gives_the_last_device_a_rest_that_is_just_long_enough_for_a_band)
 {
     see(96, 16, 2);
-    devices[0].hint = 5.5; /* 81 rows, floored to 80 */
+    devices[0].hint = 5.5; /* 81 rows, rounded down to 80 */
     begin("mean10", NULL);
     split_frame();
     ASSERT_VALUES(IS(rows_of(0), 80), IS(rows_of(1), 16));
@@ -512,7 +513,7 @@ Test(left_out_devices, are_probed_with_a_growing_pause)
     }
 }
 
-/* A split by ratios. */
+/* Set a split by ratios. */
 static void split_by(const double *ratios, uint32_t count)
 {
     begin("static", &(struct cox_policy_options){.ratios = ratios, .ratio_count = count});
@@ -523,7 +524,7 @@ Test(static_policy, keeps_the_given_ratios_to_the_nearest_granule)
 {
     see(1080, 8, 4);
     split_by((const double[]){0.1, 0.0, 0.333, 0.567}, 4);
-    for (uint32_t frame = 0; frame < 5; frame++, split_frame()) /* 108 lies halfway, 0.433 * 1080 = 467.6 */
+    for (uint32_t frame = 0; frame < 5; frame++, split_frame()) /* halfway between is 108: 0.433 * 1080 = 467.6 */
         ASSERT_VALUES(IS(split.reason, COX_REASON_GIVEN), IS(rows_of(0), 112), IS(rows_of(1), 0),
                       IS(rows_of(2), 464 - 112), IS(rows_of(3), 1080 - 464));
     begin("static", NULL);
@@ -572,7 +573,7 @@ Test(single, uses_the_device_asked_for_or_the_fastest_one_and_a_substitute_meanw
     devices[1].usable = false;
     split_frame();
     cr_assert_eq(rows_of(2), 100);
-    devices[2].single_device_ns = 0; /* not all were measured: hints */
+    devices[2].single_device_ns = 0; /* one device was not measured, so hints are used */
     split_frame();
     cr_assert_eq(rows_of(0), 100);
 

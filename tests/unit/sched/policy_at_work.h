@@ -1,4 +1,4 @@
-/* What tests of policies share: one policy at work on one view, frame by frame.
+/* Shared by the tests of policies: one policy that runs on one view, frame by frame.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_POLICY_AT_WORK_H
 #define COX_TESTS_POLICY_AT_WORK_H
@@ -14,7 +14,7 @@ static const struct cox_policy *policy;
 static void *state;
 static struct cox_split split;
 
-/* In frames `from` .. `to` - 1 a device takes `factor` times as long. 0 = no step. */
+/* In frames `from` to `to` - 1 a device takes `factor` times as long. 0: no change. */
 struct step {
     uint32_t device;
     double factor;
@@ -26,7 +26,7 @@ static inline double step_at(const struct step *step, uint32_t device, uint64_t 
     return step->factor > 0 && device == step->device && frame >= step->from && frame < step->to ? step->factor : 1;
 }
 
-/* A view of devices that are alike and were not measured. */
+/* A view of equal devices that were not measured. */
 static inline void see(uint32_t rows, uint32_t row_alignment, uint32_t device_count)
 {
     view = (struct cox_sched_view){
@@ -35,7 +35,7 @@ static inline void see(uint32_t rows, uint32_t row_alignment, uint32_t device_co
         devices[d] = (struct cox_sched_device){true, 1, 0};
 }
 
-/* Another policy, or the same anew. */
+/* Begin with another policy, or restart the same one. */
 static inline void begin(const char *name, const struct cox_policy_options *options)
 {
     policy = cox_policy_find(name);
@@ -46,7 +46,7 @@ static inline void begin(const char *name, const struct cox_policy_options *opti
     cr_assert_eq(policy->init(state, &view, options), COX_OK);
 }
 
-/* A valid split for the view. */
+/* Get a split for the view, and check that it is valid. */
 static inline void split_frame(void)
 {
     char why[200];
@@ -64,7 +64,7 @@ static inline uint32_t rows_of(uint32_t device)
     return rows;
 }
 
-/* So long a band of the view's frame took. */
+/* Report that a band of the view's frame took this long. */
 static inline void band_took(const struct cox_band *band, double wall_ns, uint32_t flags)
 {
     struct cox_measurement m = {.frame = view.frame,

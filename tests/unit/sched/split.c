@@ -1,4 +1,4 @@
-/* What counts as a split, and the texts.
+/* What makes a split valid, and the messages about invalid ones.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <coxswain/sched.h>
 #include <criterion/criterion.h>
@@ -120,7 +120,7 @@ Test(split_check, a_shadow_is_for_a_usable_device_without_a_band)
 {
     static const struct {
         struct cox_band shadow;
-        const char *about; /* NULL = it is accepted */
+        const char *about; /* NULL: accepted */
     } shadows[] = {{{1, 16, 8}, NULL},
                    {{1, 96, 4}, NULL},
                    {{0, 16, 8}, "the shadow's device 0 has band 0"},

@@ -1,4 +1,4 @@
-/* What a policy is told of passes that share a split.
+/* What a policy observes of passes that share a split.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "split/together.h"
 #include "support/values.h"
@@ -28,7 +28,7 @@ Test(together, sums_what_a_device_took)
 {
     struct cox_measurement out;
     add(0, 7, 1, 40, 60, 1000);
-    add(0, 8, 1, 40, 60, 5); /* the next frame is under way */
+    add(0, 8, 1, 40, 60, 5); /* part of the next frame */
     add(1, 7, 1, 40, 60, 200);
     add(2, 7, 1, 40, 60, 30);
     cr_assert(sum(3, 7, 1, &out));
@@ -56,13 +56,13 @@ Test(together, says_nothing_of_a_device_that_did_other_rows_in_a_pass)
     add(1, 1, 0, 0, 30, 100);
     add(2, 1, 0, 0, 50, 100);
     cr_assert_not(sum(3, 1, 0, &out));
-    add(0, 1, 1, 50, 50, 100); /* a pass without it */
+    add(0, 1, 1, 50, 50, 100); /* the device has no rows in pass 1 */
     add(2, 1, 1, 50, 50, 100);
     cr_assert_not(sum(3, 1, 1, &out));
-    add(1, 1, 2, 0, 50, 100); /* the first pass without it */
+    add(1, 1, 2, 0, 50, 100); /* the device has no rows in pass 0 */
     add(2, 1, 2, 0, 50, 100);
     cr_assert_not(sum(3, 1, 2, &out));
-    add(0, 1, 3, 0, 50, 100); /* the last pass is half done */
+    add(0, 1, 3, 0, 50, 100); /* half of the last pass is done */
     add(1, 1, 3, 0, 20, 100);
     cr_assert_not(sum(2, 1, 3, &out));
 }
@@ -87,7 +87,7 @@ Test(together, forgets_what_was_before_a_beginning_anew)
     cox__together_begin(&together, 3);
     add(0, 3, 0, 10, 40, 7);
     add(1, 3, 0, 10, 40, 7);
-    cr_assert_not(sum(2, 3, 1, &out), "it has no rows any more");
+    cr_assert_not(sum(2, 3, 1, &out), "it no longer has rows");
     cr_assert(sum(2, 3, 0, &out));
     ASSERT_VALUES(IS(out.rows, 40), IS(out.first_row, 10), IS(out.wall_ns, 14));
 }

@@ -1,4 +1,4 @@
-/* The minimiser of the frame time against exhaustive search, and its contract.
+/* The function that minimises the frame time, compared with exhaustive search, and its contract.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/random_jitter.h"
 #include "support/values.h"
@@ -16,7 +16,7 @@ static double time_of(const struct cox_cost *cost, uint32_t rows)
     return rows == 0 ? 0 : cost->fixed_ns + cost->ns_per_row * (double)rows;
 }
 
-/* The rules in other words than the implementation's. */
+/* The rules, written independently of the implementation. */
 static bool allowed(const struct instance *in, const uint32_t *rows)
 {
     uint32_t least = in->min_band ? in->min_band : in->row_alignment;
@@ -41,7 +41,7 @@ static double frame_time(const struct instance *in, const uint32_t *rows)
     return ns;
 }
 
-/* Every way to hand out `left` rows to the devices from `device` on. */
+/* Try every way to hand out `left` rows to the devices from `device` on. */
 static void exhaust(const struct instance *in, uint32_t device, uint32_t left, uint32_t *rows, double *best)
 {
     if (device + 1 == in->count) {
@@ -67,7 +67,7 @@ static struct instance random_instance(void)
     in.rows = 1 + random_index(most);
     if (random_index(2))
         in.min_band = 1 + random_index(in.rows + 3);
-    bool whole_numbers = random_index(2); /* makes ties */
+    bool whole_numbers = random_index(2); /* whole numbers produce ties */
     for (uint32_t d = 0; d < in.count; d++) {
         struct cox_cost *cost = &in.costs[d];
         cost->usable = random_index(8) != 0;
@@ -106,7 +106,7 @@ Test(waterfill, finds_the_least_frame_time_of_all_splits_on_20000_random_instanc
         dropped += zero > 0;
         bound += in.min_band > in.row_alignment;
     }
-    /* The generator reaches the cases that it is there for. */
+    /* The random instances reach the cases that matter. */
     cr_assert_gt(without_device, 200);
     cr_assert_gt(dropped, 2000);
     cr_assert_gt(bound, 4000);
@@ -133,7 +133,7 @@ Test(waterfill, no_granule_can_move_to_an_earlier_end_with_32_devices)
         double ns = cox_waterfill(in.rows, in.row_alignment, 0, in.costs, in.count, rows);
         cr_assert(allowed(&in, rows));
         cr_assert_eq(ns, frame_time(&in, rows));
-        double level = 0; /* rows that all devices together finish by ns without any rounding: at least the frame's */
+        double level = 0; /* rows that all devices finish by ns without rounding: at least the frame's */
         for (uint32_t d = 0; d < in.count; d++) {
             if (!in.costs[d].usable)
                 continue;
@@ -208,7 +208,7 @@ Test(waterfill, refuses_what_is_out_of_range_and_leaves_zeros)
         rows[0] = rows[1] = 7;
         cr_assert_lt(cox_waterfill(10, 1, 0, costs, 2, rows), 0, "cost %u is accepted", i);
         cr_assert_eq(rows[0] + rows[1], 0);
-        costs[1].usable = false; /* what an unusable device costs does not matter */
+        costs[1].usable = false; /* an unusable device's costs do not matter */
         cr_assert_eq(cox_waterfill(10, 1, 0, costs, 2, rows), 10);
     }
     const struct cox_cost gone[] = {{false, 0, 1}, {false, 0, 1}};

@@ -1,4 +1,4 @@
-/* The cache of compiled kernels: what is stored comes back whole or not at all, whatever happened to it.
+/* The cache of compiled kernels. What was stored is loaded complete or not at all, whatever happened to its file.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "store/cache.h"
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char dir[160]; /* the cache in the test's directory */
+static char dir[160]; /* the cache in the test's folder */
 static unsigned char key[32], other[32];
 static char path[256]; /* of the entry `key` */
 static const struct cox__log silent = {.level = COX_LOG_WARN};
@@ -109,7 +109,7 @@ static void expect_digest(const void *data, size_t bytes, const char *hex)
     struct cox__digest sha;
     unsigned char digest[COX__SHA256_BYTES];
     char text[65];
-    for (size_t piece = 1; piece <= 67; piece += 11) { /* the pieces' sizes must not matter */
+    for (size_t piece = 1; piece <= 67; piece += 11) { /* the sizes of the pieces must not matter */
         cox__digest_begin(&sha);
         for (size_t at = 0; at < bytes; at += piece)
             cox__digest_feed(&sha, (const char *)data + at, bytes - at < piece ? bytes - at : piece);
@@ -171,7 +171,7 @@ Test(cache, what_is_stored_comes_back)
 
 Test(cache, an_entry_that_was_never_stored_is_absent_in_silence)
 {
-    expect_absent(key); /* not even the directory is there */
+    expect_absent(key); /* not even the directory exists */
     store(other, "x");
     expect_absent(key);
     cr_assert_eq(lines, 0, "%s", last_line);
@@ -220,14 +220,14 @@ Test(cache, trailing_slashes_in_the_directory_do_not_matter)
 
 /* Damage */
 
-/* The entry `key` holds something that must read as damaged: logged, removed, absent. */
+/* The file of the entry `key` must count as damaged: the cache logs it, removes it and does not load it. */
 static void expect_damaged(const char *what, size_t which)
 {
     struct stat st;
     size_t got = 1;
     lines = 0;
     void *back = cox__cache_load(dir, &cox__cache_kernels, key, &got, &logger);
-    cr_assert_null(back, "%s %zu was not noticed", what, which);
+    cr_assert_null(back, "%s %zu was not detected", what, which);
     cr_assert_eq(got, 0);
     cr_assert_eq(lines, 1, "%s %zu was not logged", what, which);
     cr_assert_not_null(strstr(last_line, "damaged"), "%s", last_line);
@@ -277,20 +277,20 @@ Test(cache, an_entry_that_is_not_what_it_seems_is_logged_removed_and_absent)
     cr_assert_eq(chmod(path, 0666), 0);
     expect_damaged("one that others may write to", 0);
 
-    cr_assert_eq(mkfifo(path, 0600), 0); /* it does not hold the reader up */
+    cr_assert_eq(mkfifo(path, 0600), 0); /* a reader must not block on it */
     expect_damaged("a pipe", 0);
 
     store(key, "payload");
-    cr_assert_eq(rename(path, in_folder("target")), 0); /* a valid entry: only that it is a link speaks against it */
+    cr_assert_eq(rename(path, in_folder("target")), 0); /* a valid entry, except that it is a link */
     cr_assert_eq(symlink(in_folder("target"), path), 0);
     expect_damaged("a link", 0);
-    cr_assert_gt(read_file(in_folder("target"), data, sizeof data), 7, "it is left alone");
+    cr_assert_gt(read_file(in_folder("target"), data, sizeof data), 7, "the cache does not touch it");
 
     store(key, "payload");
     cr_assert_eq(link(path, in_folder("name")), 0);
     const size_t bytes = read_file(in_folder("name"), data, sizeof data);
     expect_damaged("one with a second name", 0);
-    cr_assert_eq(read_file(in_folder("name"), data, sizeof data), bytes, "it is left alone");
+    cr_assert_eq(read_file(in_folder("name"), data, sizeof data), bytes, "the cache does not touch it");
 }
 
 Test(cache, a_damaged_entry_can_be_stored_again)
@@ -302,7 +302,7 @@ Test(cache, a_damaged_entry_can_be_stored_again)
     expect_stored(key, "payload");
 }
 
-/* Hostile surroundings */
+/* Hostile directories */
 
 Test(cache, storing_over_a_link_replaces_the_link_and_not_its_target)
 {
@@ -329,7 +329,7 @@ Test(cache, a_directory_that_is_a_link_is_not_used)
     cr_assert_eq(lines, 1);
     cr_assert_eq(files_in(target), 0);
     expect_absent(key);
-    strcat(dir, "/"); /* with a slash the system itself would follow it */
+    strcat(dir, "/"); /* with a slash the system would follow the link */
     store(key, "payload");
     cr_assert_eq(files_in(target), 0);
 }
@@ -373,7 +373,7 @@ Test(cache, a_directory_that_cannot_be_made_is_one_log_line)
 Test(cache, a_directory_that_cannot_be_written_is_one_log_line_and_still_read)
 {
     store(key, "payload");
-    if (geteuid() == 0) { /* root may write everywhere: become somebody else */
+    if (geteuid() == 0) { /* root may write everywhere, so become another user */
         cr_assert_eq(chmod(folder, 0755), 0);
         cr_assert_eq(chown(dir, 65534, 65534), 0);
         cr_assert_eq(chown(path, 65534, 65534), 0);
@@ -470,7 +470,7 @@ Test(cache, beyond_so_many_files_of_a_kind_the_oldest_goes)
         struct timespec then[2] = {{.tv_sec = 1000 + (i + 1) % 3}, {.tv_sec = 1000 + (i + 1) % 3}};
         cr_assert_eq(utimensat(AT_FDCWD, path, then, 0), 0);
     }
-    key_of("a", key); /* again: there is room for it */
+    key_of("a", key); /* once more, now that there is room for it */
     cox__cache_store(dir, &small, key, "A", 1, &logger);
     cr_assert(has(&small, "a") && has(&small, "b") && has(&small, "c"));
     key_of("d", key);
@@ -508,7 +508,7 @@ static void store_rounds(int seed)
     free(data);
 }
 
-/* Load while others store, until `over` says so: every answer is a payload that somebody stored, whole. */
+/* Load while others store, until `over` returns true. Every result must be one complete payload. */
 static void load_while_stored(bool (*over)(void))
 {
     int seen = 0;

@@ -1,4 +1,4 @@
-/* Device profiles: what a session saves, and what another one begins with.
+/* Device profiles: what a session saves, and what the next session starts with.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "specs.h"
@@ -11,10 +11,10 @@
 #include <math.h>
 #include <unistd.h>
 
-static char dir[96];   /* the cache in the test's directory */
-static char path[400]; /* of a file in it */
+static char dir[96];   /* the cache in the test's folder */
+static char path[400]; /* of a file in the cache */
 
-/* The files in the cache. */
+/* The number of files in the cache. */
 static int file_count(void)
 {
     int count = 0;
@@ -46,7 +46,7 @@ static ino_t only_inode(void)
 
 /* ---- sessions ---- */
 
-/* A policy that knows each device's nanoseconds per row from its last band, and nothing but equal shares before. */
+/* A policy that takes each device's nanoseconds per row from its last band. Without one it splits equally. */
 struct learner {
     double ns_per_row[COX_DEVICES_MAX];
     bool loaded;
@@ -92,7 +92,7 @@ static void learner_observe(void *state, const struct cox_measurement *measureme
     learner->ns_per_row[measurement->device] = (double)measurement->wall_ns / measurement->rows;
 }
 
-static double given_solo_ns[COX_DEVICES_MAX]; /* with the profile that was loaded last */
+static double given_solo_ns[COX_DEVICES_MAX]; /* from the profile that was loaded last */
 
 static void learner_load_profile(void *state, const struct cox_sched_view *view,
                                  const struct cox_device_profile *profiles)
@@ -130,7 +130,7 @@ static const struct fake_params trio = {
     .device_count = 3,
     .devices = {{.name = "a", .ns_per_row = 3e3}, {.name = "b", .ns_per_row = 1e3}, {.name = "c", .ns_per_row = 6e3}}};
 
-/* How a session is to differ from the one that was kept. */
+/* How a session differs from the one whose profile was saved. */
 struct way {
     const char *what;
     struct fake_params devices;
@@ -139,9 +139,9 @@ struct way {
     size_t pitch;
     const char *source, *options, *kernel;
     uint32_t local_columns;
-    uint32_t frames; /* to run; 0 = 40 */
+    uint32_t frames; /* frames to run; 0 = 40 */
     bool no_cache;
-    bool passes; /* two, that share a split */
+    bool passes; /* two passes that share a split */
 };
 
 static struct way usual(void)
@@ -150,7 +150,7 @@ static struct way usual(void)
         .devices = trio, .params = {.custom_policy = &learner}, .rows = 100, .columns = 16, .pitch = 16};
 }
 
-static struct way way; /* of the next session */
+static struct way way; /* for the next session */
 
 static void setup(void)
 {
@@ -164,7 +164,7 @@ TestSuite(device_profile, .init = setup, .fini = remove_folder, .timeout = 600);
 struct outcome {
     bool loaded;
     enum cox_reason first_reason;
-    uint32_t first[FAKE_DEVICES_MAX]; /* rows by device, frame 0 */
+    uint32_t first[FAKE_DEVICES_MAX]; /* rows of each device in frame 0 */
     uint32_t last[FAKE_DEVICES_MAX];
     uint32_t warmups;
     uint64_t single_device_ns[FAKE_DEVICES_MAX];
@@ -181,7 +181,7 @@ static cox_status submit(const struct rig_frames *frames, cox_session *session, 
                                rig_done, frames->rig);
 }
 
-/* One session in a runtime of its own. */
+/* Run one session in its own runtime. */
 static struct outcome run_session(void)
 {
     struct outcome outcome = {0};
@@ -251,7 +251,7 @@ static struct outcome run_session(void)
     return outcome;
 }
 
-/* One that begins with a profile. */
+/* Run a session that starts with a profile. */
 static struct outcome run_loaded(void)
 {
     struct outcome outcome = run_session();
@@ -286,14 +286,14 @@ Test(device_profile, of_nonsense_is_implausible)
     cr_assert_not(cox__device_profiles_plausible(profiles, 2));
     memcpy(profiles, known, sizeof known);
     profiles[1].frames = 0;
-    cr_assert(cox__device_profiles_plausible(profiles, 2), "the others say nothing");
+    cr_assert(cox__device_profiles_plausible(profiles, 2), "fields of a device without frames do not count");
     profiles[1].single_device_ns = NAN;
-    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "yet the session takes the time alone from it");
+    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "but the session uses this device's time alone");
     memcpy(profiles, known, sizeof known);
     profiles[0].share = 0.1;
     cr_assert(cox__device_profiles_plausible(profiles, 2), "the rest is handed out on demand");
     profiles[0].share = 0.4;
-    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "shares are of one whole");
+    cr_assert_not(cox__device_profiles_plausible(profiles, 2), "shares add up to more than 1");
     profiles[0].share = profiles[1].share = 0;
     cr_assert(cox__device_profiles_plausible(profiles, 2), "everything is");
     memcpy(profiles, known, sizeof known);
@@ -304,7 +304,7 @@ Test(device_profile, of_nonsense_is_implausible)
     cr_assert(cox__device_profiles_plausible(profiles, 2), "one device was left out and is not known");
 }
 
-/* The profiles are those of devices in that device set. */
+/* The profiles are those of the devices in this device set. */
 Test(device_profile, lets_adaptive_begin_with_the_devices_that_were_in_use)
 {
     const struct cox_policy *policy = cox_policy_find("adaptive");
@@ -330,7 +330,7 @@ Test(device_profile, lets_adaptive_begin_with_the_devices_that_were_in_use)
     }
 }
 
-/* ---- what a session begins with ---- */
+/* ---- what a session starts with ---- */
 
 Test(device_profile, lets_the_second_session_begin_at_the_good_split)
 {
@@ -359,7 +359,7 @@ Test(device_profile, of_passes_that_share_a_split_is_of_all_of_them)
     cr_assert_not(run_session().loaded);
 }
 
-/* With jitter, so that there is something to learn; rows handed out on demand count for who did them. */
+/* With jitter, so that there is something to learn. Rows handed out on demand count for the device that did them. */
 Test(device_profile, lets_adaptive_begin_where_it_ended)
 {
     way.params = (struct cox__session_spec){.policy = "adaptive", .in_flight = 1};
@@ -389,9 +389,9 @@ Test(device_profile, lets_the_second_session_warm_up_with_one_run_for_each_devic
 
 Test(device_profile, that_holds_no_longer_does_not_hide_what_the_warm_up_shows)
 {
-    way.devices.devices[1].inside_submit = true; /* that asks for a timed run */
+    way.devices.devices[1].inside_submit = true; /* a difference that requires a timed run */
     struct outcome first = run_session();
-    way.devices.devices[1].ns_per_row *= 4; /* the same device, busy with something else */
+    way.devices.devices[1].ns_per_row *= 4; /* the same device, busy with other work */
     struct outcome second = run_session();
     cr_assert(second.loaded);
     cr_assert_eq(second.warmups, 4);
@@ -516,7 +516,7 @@ Test(device_profile, of_a_session_that_lost_a_device_is_not_saved)
     cr_assert_not(file_count() > 0);
 }
 
-/* As of a device that got no rows. */
+/* Saves the first device's profile as if that device got no rows. */
 static void save_without_the_first(const void *state, const struct cox_sched_view *view,
                                    struct cox_device_profile *profiles)
 {
@@ -587,7 +587,7 @@ Test(device_profile, whose_file_is_damaged_or_foreign_is_ignored_and_written_ane
         only_file();
         cr_assert_eq(lstat(path, &st), 0);
         cr_assert(S_ISREG(st.st_mode), "%s", cases[c].what);
-        cr_assert(run_session().loaded, "%s: written anew", cases[c].what);
+        cr_assert(run_session().loaded, "%s: written again", cases[c].what);
     }
 }
 
@@ -599,10 +599,10 @@ Test(device_profile, that_cannot_be_written_is_done_without)
     cr_assert_eq(mkdir(path, 0700), 0);
     run_session();
     cr_assert_not(run_session().loaded);
-    cr_assert_eq(rmdir(path), 0, "it is as it was");
+    cr_assert_eq(rmdir(path), 0, "the directory is left alone");
 }
 
-/* Put other figures into the file, with a checksum that is right. */
+/* Replace the contents of the file, and give it the right checksum. */
 static void replace_content(const void *content, size_t bytes)
 {
     char *name;
@@ -696,7 +696,7 @@ static bool begins_with_profile(cox_session *session)
     return session->profile.is_loaded;
 }
 
-/* Rows by device of the last report, and its reason. */
+/* Sets the rows of each device in the last report, and returns its reason. */
 static enum cox_reason last_split(struct rig *rig, uint32_t *rows)
 {
     const struct cox_frame_report *report = &rig_report_at(rig, rig_report_count(rig) - 1)->frame;
@@ -706,7 +706,7 @@ static enum cox_reason last_split(struct rig *rig, uint32_t *rows)
     return report->total.reason;
 }
 
-/* Twice the rows: the first frame is split as the warm_start's last one, without a warm-up. */
+/* Twice the rows. Without a warm-up the first frame is split in the proportions of the warm_start's last one. */
 Test(device_profile, are_taken_over_from_a_predecessor_of_other_rows)
 {
     struct rig *rig = rig_new(&trio);
@@ -734,8 +734,8 @@ Test(device_profile, are_taken_over_from_a_predecessor_of_other_rows)
     cr_assert_str_empty(rig_end(&rig));
 }
 
-/* While frames of the warm_start are under way; and nothing is taken of one that has hardly begun, or is of another
- * runtime. */
+/* Profiles are taken while frames of the warm_start are running. None is taken from a session that has hardly
+ * begun, or that belongs to another runtime. */
 Test(device_profile, of_a_predecessor_at_work_are_taken_if_it_has_learnt_something)
 {
     struct rig *rig = rig_new(&trio), *other = rig_new(&trio);

@@ -1,4 +1,4 @@
-/* Which directories are taken for private, and what may lie on the way to them.
+/* Which directories count as private, and what their path may contain.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "store/private_dir.h"
@@ -11,7 +11,7 @@
 
 enum { STRANGER = 12345 };
 
-/* The directory is the working directory, too. */
+/* The directory is also the working directory. */
 static void setup(void)
 {
     make_base();
@@ -20,7 +20,7 @@ static void setup(void)
 
 TestSuite(private_dir, .init = setup, .fini = remove_folder, .timeout = 300);
 
-/* The path is taken, and is the directory `is`. */
+/* The path is accepted and leads to the directory `is`. */
 static void expect_open(const char *path, const char *is)
 {
     struct stat got, wanted;
@@ -35,7 +35,7 @@ static void expect_open(const char *path, const char *is)
     close(fd);
 }
 
-/* Nor is anything made in it. */
+/* The path is refused, and nothing is created in it. */
 static void expect_refused(const char *path, const char *why)
 {
     for (int create = 0; create < 2; create++) {
@@ -76,7 +76,7 @@ Test(private_dir, is_made_with_its_parents_for_this_user_only)
     struct stat st;
     umask(0);
     cr_assert_eq(cox__private_dir_open("a/b/c", false, "test", &logger), -1);
-    cr_assert_eq(lines, 0, "what is not there is no matter for the log");
+    cr_assert_eq(lines, 0, "a missing directory is not logged");
     int fd = cox__private_dir_open("a/b/c", true, "test", &logger);
     cr_assert(fd >= 0, "%s", last_line);
     close(fd);
@@ -106,12 +106,12 @@ Test(private_dir, does_not_lie_in_what_others_may_write_to)
     expect_refused("open/a/b", "on the way");
     expect_refused("open/new", "on the way");
     cr_assert_eq(access("open/new", F_OK), -1);
-    make("open", 01777); /* as /tmp */
+    make("open", 01777); /* like /tmp */
     expect_open("open/a/b", "open/a/b");
     make("open", 0775); /* this user's own group */
     expect_open("open/a/b", "open/a/b");
     if (geteuid() != 0)
-        return; /* the rest takes a second group */
+        return; /* the remaining cases need a second group */
     cr_assert_eq(chown("open", (uid_t)-1, STRANGER), 0);
     expect_refused("open/a/b", "on the way");
 }
@@ -165,7 +165,7 @@ Test(private_dir, has_nothing_of_other_users_on_the_way)
     expect_refused("common/link/b", "another user's");
     cr_assert_eq(chown("a", STRANGER, STRANGER), 0);
     expect_refused("a/b", "on the way");
-    cr_assert_eq(chown("a", 65534, 65534), 0); /* in a container, what the outer system's root owns */
+    cr_assert_eq(chown("a", 65534, 65534), 0); /* in a container: a directory that root of the outer system owns */
     expect_open("a/b", "a/b");
     cr_assert_eq(chown("a/b", STRANGER, STRANGER), 0);
     expect_refused("a/b", "another user");
