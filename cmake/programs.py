@@ -2,7 +2,7 @@
 # What goes with the programs, made of their own --help, so that it cannot fall behind: manual pages, and completions of options.
 #   programs.py man  -o FILE [--version V] NAME PROGRAM GUIDE.md...   synopsis, commands and options by --help, prose of the guide
 #   programs.py page -o FILE [--version V] NAME TEXT GUIDE.md...      a page of section 7, of the guide alone
-#   programs.py bash|zsh -o FILE [--policies PROGRAM] NAME PROGRAM    PROGRAM --policy help names the policies
+#   programs.py bash|zsh -o FILE NAME PROGRAM
 #   --library FILE: the programs' library, for those that have no run path
 # Exit status 1, and a line on standard error: a --help that is not understood.
 #
@@ -409,10 +409,11 @@ def zsh(name, program, policies):
     return made + ["_arguments \\"] + ["    %s \\" % line for line in rest] + ["    '*:file:_files'"]
 
 
-def policies_of(program):
-    if not program:
-        return []
-    return re.findall(r"[a-z][a-z0-9-]*", output_of([program, "--policy", "help"]))
+def policies_of(name, program):
+    """The policies that the program takes: its answer to a name that is none."""
+    command = ["run"] if name == "cox-lab" else []
+    done = subprocess.run([program, *command, "--policy", "help"], capture_output=True, text=True)
+    return re.findall(r"[a-z][a-z0-9-]*", done.stdout or done.stderr.partition("there are:")[2])
 
 
 def main():
@@ -420,7 +421,6 @@ def main():
     parser.add_argument("kind", choices=("man", "page", "bash", "zsh"))
     parser.add_argument("-o", dest="output", required=True)
     parser.add_argument("--version", default="")
-    parser.add_argument("--policies")
     parser.add_argument("--library")
     parser.add_argument("--see", action="append", default=[])
     parser.add_argument("name")
@@ -435,7 +435,7 @@ def main():
     elif given.kind == "page":
         made = page(given.name, given.program, given.guides, given.version, given.see)
     else:
-        made = {"bash": bash, "zsh": zsh}[given.kind](given.name, given.program, policies_of(given.policies))
+        made = {"bash": bash, "zsh": zsh}[given.kind](given.name, given.program, policies_of(given.name, given.program))
     with open(given.output, "w", encoding="utf-8") as file:
         file.write("\n".join(made) + "\n")
 

@@ -113,7 +113,7 @@ static void note_counts(struct outcome *outcome, const struct ref_stream_counts 
 static void stream_frames(cox_runtime *runtime, const struct options *options, const struct fault_case *fault,
                           uint64_t timeout_ns, struct outcome *outcome)
 {
-    const struct cox__session_spec params = {.policy = fault->flags & FAULT_MOVING ? "ewma" : "static",
+    const struct cox__session_spec params = {.policy = fault->flags & FAULT_MOVING ? "adaptive" : "static",
                                              .in_flight = IN_FLIGHT,
                                              .device_timeout_ns = timeout_ns,
                                              .no_profile = true,

@@ -308,7 +308,7 @@ bool bench_resize(const struct bench_options *options, bool *met)
     static struct form forms[FORMS];
     const uint32_t frames = bench_value(options->frames, FRAMES);
     cox_runtime *runtime = NULL;
-    double create_ms;
+    double create_ms = 0;
 
     if (frames > FRAMES_MAX)
         return bench_fail("--frames: at most %d here", FRAMES_MAX);
