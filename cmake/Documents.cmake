@@ -26,18 +26,13 @@ set(programs_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/programs.py)
 set(cox_made_of_help_files)
 function(cox_made_of_help output kind name)
     set(options --version ${PROJECT_VERSION})
-    set(policies)
-    if(NOT kind STREQUAL "man" AND TARGET cox-tonemap)
-        set(options --policies $<TARGET_FILE:cox-tonemap>)
-        set(policies cox-tonemap)
-    endif()
     if(cox_library_type STREQUAL "SHARED")
         list(APPEND options --library $<TARGET_FILE:coxswain>) # a distribution's build has no run paths
     endif()
     list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/docs/guide/)
     add_custom_command(OUTPUT ${output}
         COMMAND ${COX_PYTHON} ${programs_script} ${kind} -o ${output} ${options} ${name} $<TARGET_FILE:${name}> ${ARGN}
-        DEPENDS ${programs_script} ${name} ${policies} ${ARGN}
+        DEPENDS ${programs_script} ${name} ${ARGN}
         VERBATIM)
     set(cox_made_of_help_files ${cox_made_of_help_files} ${output} PARENT_SCOPE)
 endfunction()

@@ -14,7 +14,8 @@ foreach(linked IN ITEMS
         examples/programs/cluster/kubernetes.yaml examples/programs/cluster/lab.sh examples/programs/cluster/parallel.sh examples/programs/cluster/slurm.sh
         examples/data/LICENSE examples/programs/gstreamer/convolve.c examples/hello.c examples/programs/lab/data/sharpen.cl examples/programs/lab/data/sharpen.json
         examples/programs/lab/data/soften.cl examples/programs/lab/data/soften.json examples/programs/lab/store/schema.sql examples/video.c runtime/stream/stream.c
-        sched/policies/history.h sched/policies/registry.c sched/split/waterfill.c
+        examples/programs/common/policies/history.h examples/programs/common/policies/registry.c examples/programs/common/policies/registry.h
+        sched/split/waterfill.c
         tests/install/consumer/frame.cpp tests/interop/vulkan.c)
     get_filename_component(folder ${linked} DIRECTORY)
     install(FILES ${linked} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})

@@ -2,7 +2,7 @@
 # Make manual pages and completions from the programs' --help, so that they are always up to date.
 #   programs.py man  -o FILE [--version V] NAME PROGRAM GUIDE.md...   synopsis, commands, options, guide text
 #   programs.py page -o FILE [--version V] NAME TEXT GUIDE.md...      a page of section 7, from the guide only
-#   programs.py bash|zsh -o FILE [--policies PROGRAM] NAME PROGRAM    PROGRAM --policy help names the policies
+#   programs.py bash|zsh -o FILE NAME PROGRAM                         completions of options
 #   --library FILE: the programs' library, for programs that have no run path
 # If a --help cannot be parsed, the exit status is 1, with a line on standard error.
 #
@@ -410,10 +410,11 @@ def zsh(name, program, policies):
     return made + ["_arguments \\"] + ["    %s \\" % line for line in rest] + ["    '*:file:_files'"]
 
 
-def policies_of(program):
-    if not program:
-        return []
-    return re.findall(r"[a-z][a-z0-9-]*", output_of([program, "--policy", "help"]))
+def policies_of(name, program):
+    """The policies that the program takes: its answer to a name that is none."""
+    command = ["run"] if name == "cox-lab" else []
+    done = subprocess.run([program, *command, "--policy", "help"], capture_output=True, text=True)
+    return re.findall(r"[a-z][a-z0-9-]*", done.stdout or done.stderr.partition("there are:")[2])
 
 
 def main():
@@ -421,7 +422,6 @@ def main():
     parser.add_argument("kind", choices=("man", "page", "bash", "zsh"))
     parser.add_argument("-o", dest="output", required=True)
     parser.add_argument("--version", default="")
-    parser.add_argument("--policies")
     parser.add_argument("--library")
     parser.add_argument("--see", action="append", default=[])
     parser.add_argument("name")
@@ -436,7 +436,7 @@ def main():
     elif given.kind == "page":
         made = page(given.name, given.program, given.guides, given.version, given.see)
     else:
-        made = {"bash": bash, "zsh": zsh}[given.kind](given.name, given.program, policies_of(given.policies))
+        made = {"bash": bash, "zsh": zsh}[given.kind](given.name, given.program, policies_of(given.name, given.program))
     with open(given.output, "w", encoding="utf-8") as file:
         file.write("\n".join(made) + "\n")
 

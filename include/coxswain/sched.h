@@ -256,6 +256,9 @@ struct cox_policy_options {
      * cox_frame.late says otherwise. Reports have each frame's deadline and delivery. */
     uint64_t deadline_ns;
     uint32_t chunk_rows; /* "chunks"; 0 = a 32nd of the frame */
+
+    /* The application's, for the `init` of its own policy. The library does not use it. */
+    void *user;
 };
 
 /* A policy: measurements in, splits out. `name`, `state_bytes`, `init` and `split` are required.
@@ -308,16 +311,11 @@ struct cox_policy {
 };
 
 /* The built-in policies, in display order:
- *   adaptive     the default: models each device's fixed and per-row time, leaves out devices that
- *                only delay frames, tries other splits for some frames and keeps the better one
- *   ewma         by an average of each device's nanoseconds per row that forgets old frames
- *   chunks       each device takes chunks of equal size while the frame runs
- *   hguided      chunks that shrink, sized by the devices' speeds in the warm-up
- *   last-frame   by each device's rows per second in the frame before
- *   mean10       by the mean of the last ten frames
- *   static       cox_policy_options.ratios, or equal shares
- *   single       one device, cox_policy_options.device
- *   inter-frame  each whole frame to the device that should finish it first
+ *   adaptive  the default: models each device's fixed and per-row time, leaves out devices that
+ *             only delay frames, tries other splits for some frames and keeps the better one
+ *   chunks    each device takes chunks of equal size while the frame runs
+ *   static    cox_policy_options.ratios, or equal shares
+ *   single    one device, cox_policy_options.device
  *
  * `cox_policy_at` returns NULL for an index past the end. `cox_policy_find` returns NULL for an
  * unknown name, and the default for NULL. */

@@ -7,13 +7,8 @@
 #include <coxswain/sched.h>
 
 extern const struct cox_policy cox__policy_adaptive;
+extern const struct cox_policy cox__policy_chunks;
 extern const struct cox_policy cox__policy_static;
 extern const struct cox_policy cox__policy_single;
-extern const struct cox_policy cox__policy_last_frame;
-extern const struct cox_policy cox__policy_mean10;
-extern const struct cox_policy cox__policy_ewma;
-extern const struct cox_policy cox__policy_chunks;
-extern const struct cox_policy cox__policy_hguided;
-extern const struct cox_policy cox__policy_inter_frame;
 
 #endif

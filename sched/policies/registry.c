@@ -6,8 +6,9 @@
 
 static const struct cox_policy *const built_in[] = {
     &cox__policy_adaptive, /* first = the default */
-    &cox__policy_ewma,     &cox__policy_chunks, &cox__policy_hguided, &cox__policy_last_frame,
-    &cox__policy_mean10,   &cox__policy_static, &cox__policy_single,  &cox__policy_inter_frame,
+    &cox__policy_chunks,
+    &cox__policy_static,
+    &cox__policy_single,
 };
 
 const struct cox_policy *cox_policy_at(uint32_t index)

@@ -12,13 +12,12 @@
 [ -z "${ASAN_OPTIONS:-}${COX_SHORT:-}" ] && enough=1000 || enough=150
 frames=${FRAMES:-$enough}
 
-# audit NAME DEVICES: run every pipeline with `static`, whose bands stay, and with `ewma`, whose bands move. Some
-# also run with `chunks`, which hands out rows on demand, or with the default policy `adaptive`. The latter does all
-# of this, and also measures by shadow runs.
+# audit NAME DEVICES: run every pipeline with `static`, whose bands stay, and with `adaptive`, the default policy, whose bands
+# move, and which also measures on copies. `chunks` gives out rows on demand.
 audit() {
     wanted || return
-    for pair in rows/static rows/ewma rows/chunks contracts/static contracts/ewma contracts/adaptive \
-        passes/static passes/ewma tonemap/static tonemap/ewma; do
+    for pair in rows/static rows/adaptive rows/chunks contracts/static contracts/adaptive passes/static passes/adaptive \
+        tonemap/static tonemap/adaptive; do
         launch "$1" "$COX_TEST_DIR/audit_session" "$2" "${pair#*/}" "${pair%/*}" "$frames"
         [ $status -ne 77 ] || return
     done

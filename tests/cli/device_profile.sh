@@ -38,7 +38,7 @@ equal "$(stat -c %a "$profile")" 600 'nobody else may read it'
 film 'the second run' loads
 equal "$(hash_of)" "$first" 'the picture'
 equal "$(profiles)" "$profile" 'the file'
-film 'a policy that saves nothing' lacks --policy ewma
+film 'a policy that saves nothing' lacks --policy chunks
 film 'without cache' lacks --no-cache
 
 printf 'no profile at all, but long enough to be one, if it were not for what is written in it' >"$profile"

@@ -168,7 +168,7 @@ for detail in 0.2 4.1 nan much ''; do
     refuses 2 '--detail .*: not a factor between 0.25 and 4' "a detail of '$detail'" $to --operator local --detail "$detail"
 done
 refuses 2 '--detail is about --operator local; the operator is hable' 'detail without its operator' $to --detail 1
-refuses 2 "no policy 'magic'; there are: .*ewma.*static" 'an unknown policy' $to --policy magic
+refuses 2 "no policy 'magic'; there are: adaptive, chunks, static, single" 'an unknown policy' $to --policy magic
 refuses 1 'no device matches .*there is 0.0: ' 'an unknown device' $to --devices voodoo2
 refuses 1 '--devices|cannot start' 'a malformed device list' $to --devices cpu:0x0
 for split in 0.5,0.4 0.5,0.6 1,1 0.5; do
@@ -178,7 +178,7 @@ for split in '' ',' a 0.5,x 1.5,-0.5 nan,1 inf 0.5,,0.5 '0.5;0.5'; do
     refuses 2 'shares between 0 and 1' "shares of '$split'" $to --split "$split"
 done
 refuses 1 '3 shares for 2 devices' 'too many shares' $to --devices cpu:2x1 --split 0.5,0.25,0.25
-refuses 2 'would change' 'shares against a policy' $to --split 1 --policy ewma
+refuses 2 'would change' 'shares against a policy' $to --split 1 --policy chunks
 refuses 2 'neither auto nor a luminance' 'a peak of nothing' $to --peak 0
 refuses 2 'neither auto nor a luminance' 'a peak in words' $to --peak bright
 refuses 2 'not a number of stops' 'an exposure in words' $to --exposure nan

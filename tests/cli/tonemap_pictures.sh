@@ -24,7 +24,7 @@ to="$small -o a.png"
 run 0 'whole' $to --hash
 whole=$(hash_of)
 for way in '--devices cpu:2x1' '--devices cpu:2x1 --split 0.3,0.7' '--devices cpu:2x1 --split 1,0' \
-    '--devices cpu:2x1 --policy last-frame --repeat 5 --in-flight 3' '--policy single' '--no-cache'; do
+    '--devices cpu:2x1 --policy chunks --repeat 5 --in-flight 3' '--policy single' '--no-cache'; do
     hashes "$whole" "$way" $to --verify $way
     contains out 'device +0 alone [0-9a-f]{16}  equal'
 done

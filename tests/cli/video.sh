@@ -211,7 +211,7 @@ prints '10 bits; PQ, BT.2020' 'ten bits, PQ by option' "$clip" -o null: --transf
 
 for way in '--devices cpu:2x1' '--devices cpu:2x1 --split 0.3,0.7' '--devices cpu:2x1 --split 1,0' '--in-flight 1' \
     '--devices cpu:2x1 --verify 1' '--devices cpu:2x1 --verify=0.25' \
-    '--in-flight 4' '--devices cpu:2x1 --policy last-frame --in-flight 3' '--no-cache'; do
+    '--in-flight 4' '--devices cpu:2x1 --policy chunks --in-flight 3' '--no-cache'; do
     hashes "$automatic" "$way" "$clip" -o null: $way
     hashes "$fixed" "$way, fixed peak" "$clip" -o a.nv12 --peak 1000 $way
     hashes "$ahead" "$way, looking ahead" "$clip" -o null: --lookahead 1 $way

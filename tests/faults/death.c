@@ -11,7 +11,6 @@
 enum { ROWS = 1080, COLUMNS = 16, FRAMES = 60, FATAL = 40 };
 
 struct scene {
-    const char *policy;
     uint32_t devices, victim;
     bool hangs;
 };
@@ -112,8 +111,7 @@ static void play(const struct scene *scene, struct outcome *outcome)
             .fixed_ns = fixed_ns[d], .ns_per_row = ns_per_row[d], .jitter = jitter};
     struct rig *rig = rig_new(&params);
     struct rig_frames *frames = rig_frames_new(rig, ROWS, COLUMNS, 64, 2);
-    const struct cox__session_spec session_params = {
-        .policy = scene->policy, .in_flight = 1, .report = rig_report, .report_user = rig};
+    const struct cox__session_spec session_params = {.in_flight = 1, .report = rig_report, .report_user = rig};
     cox_session *session = NULL;
     *outcome = (struct outcome){.wrong = "no session"};
     if (rig_map_session(frames, &session_params, &session) == COX_OK) {
@@ -139,27 +137,23 @@ static void play(const struct scene *scene, struct outcome *outcome)
 
 bool fault_death_print(FILE *stream)
 {
-    static const char *const policies[] = {"adaptive", "ewma"};
     bool good = true;
-    fprintf(stream,
-            "| policy | devices | which | how | before, ms | survivors' optimum, ms | frame, ms | of it waiting for "
-            "the deadline, ms | (frame - deadline) / optimum | next frame / optimum | |\n"
-            "|---|---|---|---|---|---|---|---|---|---|---|\n");
-    for (uint32_t p = 0; p < 2; p++)
-        for (uint32_t devices = 2; devices <= FAULT_DEATH_DEVICES_MAX; devices++)
-            for (uint32_t victim = 0; victim < devices; victim += devices - 1)
-                for (int hangs = 0; hangs < 2; hangs++) {
-                    const struct scene scene = {policies[p], devices, victim, hangs};
-                    struct outcome outcome;
-                    play(&scene, &outcome);
-                    const double frame = (outcome.frame - outcome.deadline) / outcome.optimum;
-                    const double next = outcome.next / outcome.optimum;
-                    const char *verdict = *outcome.wrong ? outcome.wrong : frame > 2 || next > 1.05 ? "MISSED" : "ok";
-                    good = good && !strcmp(verdict, "ok");
-                    fprintf(stream, "| %s | %u | %s | %s | %.2f | %.2f | %.2f | %.2f | %.3f | %.3f | %s |\n",
-                            scene.policy, devices, victim ? "the weakest" : "the strongest", hangs ? "hangs" : "error",
-                            outcome.before / 1e6, outcome.optimum / 1e6, outcome.frame / 1e6, outcome.deadline / 1e6,
-                            frame, next, verdict);
-                }
+    fprintf(stream, "| devices | which | how | before, ms | survivors' optimum, ms | frame, ms | of it waiting for "
+                    "the deadline, ms | (frame - deadline) / optimum | next frame / optimum | |\n"
+                    "|---|---|---|---|---|---|---|---|---|---|\n");
+    for (uint32_t devices = 2; devices <= FAULT_DEATH_DEVICES_MAX; devices++)
+        for (uint32_t victim = 0; victim < devices; victim += devices - 1)
+            for (int hangs = 0; hangs < 2; hangs++) {
+                const struct scene scene = {devices, victim, hangs};
+                struct outcome outcome;
+                play(&scene, &outcome);
+                const double frame = (outcome.frame - outcome.deadline) / outcome.optimum;
+                const double next = outcome.next / outcome.optimum;
+                const char *verdict = *outcome.wrong ? outcome.wrong : frame > 2 || next > 1.05 ? "MISSED" : "ok";
+                good = good && !strcmp(verdict, "ok");
+                fprintf(stream, "| %u | %s | %s | %.2f | %.2f | %.2f | %.2f | %.3f | %.3f | %s |\n", devices,
+                        victim ? "the weakest" : "the strongest", hangs ? "hangs" : "error", outcome.before / 1e6,
+                        outcome.optimum / 1e6, outcome.frame / 1e6, outcome.deadline / 1e6, frame, next, verdict);
+            }
     return good;
 }

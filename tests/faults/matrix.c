@@ -19,6 +19,7 @@
 #include "death.h"
 #include "base/clock.h"
 #include "kinds.h"
+#include "split/layout.h"
 #include "support/ref_stream.h"
 
 #include <errno.h>
@@ -113,11 +114,41 @@ static void note_counts(struct outcome *outcome, const struct ref_stream_counts 
     }
 }
 
-/* Run all frames of a session on this runtime. */
+static size_t moving_bytes(uint32_t device_count)
+{
+    (void)device_count;
+    return 1;
+}
+
+static cox_status moving_init(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    (void)state, (void)view, (void)options;
+    return COX_OK;
+}
+
+/* Other bands in every frame. */
+static cox_status moving_split(void *state, const struct cox_sched_view *view, struct cox_split *out)
+{
+    double ns_per_row[COX_DEVICES_MAX];
+    uint32_t rows[COX_DEVICES_MAX];
+    (void)state;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        ns_per_row[d] = 3 + (double)((view->frame + d) % 5);
+    if (cox__layout_balance(view, ns_per_row, rows) < 0)
+        return COX_E_NO_DEVICE;
+    cox__layout_bands(view, rows, out);
+    return COX_OK;
+}
+
+static const struct cox_policy moving = {
+    .name = "moving", .state_bytes = moving_bytes, .init = moving_init, .split = moving_split};
+
+/* All frames of a session on this runtime. */
 static void stream_frames(cox_runtime *runtime, const struct options *options, const struct fault_case *fault,
                           uint64_t timeout_ns, struct outcome *outcome)
 {
-    const struct cox__session_spec params = {.policy = fault->flags & FAULT_MOVING ? "ewma" : "static",
+    const struct cox__session_spec params = {.policy = "static",
+                                             .custom_policy = fault->flags & FAULT_MOVING ? &moving : NULL,
                                              .in_flight = IN_FLIGHT,
                                              .device_timeout_ns = timeout_ns,
                                              .no_profile = true,

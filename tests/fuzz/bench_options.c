@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench/options.h"
 #include "args.h"
+#include "common/policies/registry.h"
 
 #include <stdarg.h>
 
@@ -42,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(options.width == 0 || (options.width >= 16 && options.height >= 16));
         CHECK(options.ratio >= 1 && options.ratio <= 64 && options.quiet_s >= 0 && options.quiet_s <= 86400);
         for (int p = 0; p < BENCH_POLICIES_MAX && options.policies[p]; p++)
-            CHECK(cox_policy_find(options.policies[p]));
+            CHECK(program_policy_find(options.policies[p]->name) == options.policies[p]);
         CHECK(fuzz_args_hold(&args, options.devices));
     }
     fuzz_args_free(&args);

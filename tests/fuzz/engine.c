@@ -6,6 +6,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "common/policies/registry.h"
 #include "specs.h"
 #include "one_thread.h"
 
@@ -429,7 +430,8 @@ static void take_devices(struct fake_params *devices, uint32_t kind_of_frames, u
     }
 }
 
-static const char *take_policy(uint32_t devices, uint32_t rows, uint32_t row_alignment)
+/* Those of the programs show that the engine takes any policy. */
+static const struct cox_policy *take_policy(uint32_t devices, uint32_t rows, uint32_t row_alignment)
 {
     static const char *const names[] = {"adaptive", "static", "single",  "last-frame", "mean10",
                                         "ewma",     "chunks", "hguided", NULL};
@@ -438,7 +440,7 @@ static const char *take_policy(uint32_t devices, uint32_t rows, uint32_t row_ali
     rig_split_count = 0;
     for (uint32_t i = 0; i < FRAMES_MAX; i++)
         rig_add_random_split(&seed, rows, row_alignment, devices);
-    return name;
+    return name ? program_policy_find(name) : &rig_policy;
 }
 
 static void begin_session(void)
@@ -487,7 +489,7 @@ static void take_session(uint32_t devices, uint32_t row_alignment)
     static const uint64_t give_ups[] = {0, 30000000, 100000000, 500000000};
     static const double shares[] = {0, 0, 0.3, 1};
     const uint32_t flags = take(), more = take();
-    w.params = (struct cox__session_spec){.policy = take_policy(devices, w.frames->rows, row_alignment),
+    w.params = (struct cox__session_spec){.custom_policy = take_policy(devices, w.frames->rows, row_alignment),
                                           .in_flight = 1 + more % 4,
                                           .min_band_rows = more / 4 % 4 * 4,
                                           .verify = shares[more / 16 % 4],
@@ -495,15 +497,13 @@ static void take_session(uint32_t devices, uint32_t row_alignment)
                                           .no_warmup = flags & 8,
                                           .split_each_pass = flags & 64,
                                           .report = on_report};
-    if (!w.params.policy)
-        w.params.custom_policy = &rig_policy;
     w.refills = flags & 16;
     w.drops = flags & 128;
     w.lag_ns = flags & 32 ? 50 * us : 0;
-    tell("session: policy %s, %u in flight, verify %.1f, time limit %.0f ms%s%s%s\n",
-         w.params.policy ? w.params.policy : "random", w.params.in_flight, w.params.verify,
-         (double)w.params.device_timeout_ns * 1e-6, w.params.no_warmup ? ", no warm-up" : "",
-         w.refills ? ", inputs change" : "", w.drops ? ", late frames are dropped" : "");
+    tell("session: policy %s, %u in flight, verify %.1f, time limit %.0f ms%s%s%s\n", w.params.custom_policy->name,
+         w.params.in_flight, w.params.verify, (double)w.params.device_timeout_ns * 1e-6,
+         w.params.no_warmup ? ", no warm-up" : "", w.refills ? ", inputs change" : "",
+         w.drops ? ", late frames are dropped" : "");
     begin_session();
 }
 

@@ -1,6 +1,7 @@
 /* Fuzz target: scenario files. Parsing must not crash. A scenario is refused with one line, or it can be simulated.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
+#include "common/policies/registry.h"
 #include "lab/sim/scenario.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ static void simulate(struct lab_scenario *scenario)
     scenario->frames = scenario->frames < FRAMES ? scenario->frames : FRAMES;
     struct lab_scenario_world *ctx = lab_scenario_world_create(scenario, &world);
     CHECK(ctx);
-    const struct cox_policy *policies[] = {NULL, cox_policy_find("hguided")};
+    const struct cox_policy *policies[] = {NULL, &policy_hguided};
     for (int p = 0; p < 2; p++) {
         CHECK(lab_simulate(&world, policies[p], NULL, 1, frames, why, sizeof why) == COX_OK);
         for (uint64_t f = 0; f < scenario->frames; f++)

@@ -49,6 +49,10 @@ every_option cox-bench guides
 offers muladd cox-bench kernels --arithmetic mu
 offers pictures cox-bench stream --kernel ''
 offers auto cox-devices --reserve a
+policies='adaptive ewma chunks hguided last-frame mean10 static single inter-frame'
+for policy in $policies; do
+    offers "adaptive,$policy" cox-bench decide --policy "adaptive,${policy:0:2}"
+done
 if [ -x "$programs/cox-tonemap" ]; then
     for operator in hable reinhard mobius bt2390 aces linear clip local exposure; do
         offers $operator cox-tonemap film.mkv --operator "${operator:0:1}"
@@ -57,7 +61,6 @@ if [ -x "$programs/cox-tonemap" ]; then
     done
     for policy in $("$programs/cox-tonemap" --policy help | tr -d ,); do
         offers "$policy" cox-tonemap film.mkv --policy "${policy:0:2}"
-        offers "adaptive,$policy" cox-bench decide --policy "adaptive,${policy:0:2}"
     done
     offers compress cox-tonemap --gamut c
     offers mkv cox-tonemap film.y4m --to m
@@ -72,6 +75,9 @@ if [ -x "$programs/cox-lab" ]; then
         every_option cox-lab "$command"
     done
     offers energy cox-lab run --objective e
+    for policy in $policies; do
+        offers "$policy" cox-lab run --policy "${policy:0:2}"
+    done
     offers perfetto cox-lab export session.db --format ''
 fi
 

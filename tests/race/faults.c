@@ -119,7 +119,7 @@ static void play(uint64_t seed)
                                                           .devices = {{.ns_per_row = 3e3},
                                                                       {.fixed_ns = 50e3, .ns_per_row = 1e3},
                                                                       {.mode = COX_MODE_STAGED, .ns_per_row = 4e3}}});
-    static const char *const policies[] = {"adaptive", "ewma", "chunks", "static"};
+    static const char *const policies[] = {"adaptive", "chunks", "static", "single"};
     const enum mix mix = (enum mix)(seed % MIXES);
     const bool verify = mix == MIX_LIES || mix == MIX_ALL;
     const bool spared = seed % 3 != 0 || verify; /* the last device left has no other to be compared with */

@@ -79,7 +79,7 @@ static void play(uint64_t seed)
     struct worker workers[THREADS];
     for (uint32_t s = 0; s < SESSIONS; s++)
         sessions[s] = race_shape_session(rig, shapes[s], ROWS, COLUMNS,
-                                         &(const struct cox__session_spec){.policy = s ? "adaptive" : "ewma",
+                                         &(const struct cox__session_spec){.policy = s ? "adaptive" : "static",
                                                                            .in_flight = 2 + s,
                                                                            .device_timeout_ns = timeout_ns});
     script(rig_fake(rig), seed);

@@ -41,7 +41,7 @@ uint32_t random_pairs_new(struct random_pairs *pairs, const uint8_t values[RANDO
     return count;
 }
 
-/* Global, because a policy has no user pointer. */
+/* Set before a session is created. */
 static struct {
     uint32_t first;
     uint32_t row_alignment;

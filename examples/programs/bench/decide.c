@@ -8,6 +8,7 @@
 #include "common/quantiles.h"
 #include "common/now.h"
 #include "common/host_machine.h"
+#include "common/policies/registry.h"
 #include "json_members.h"
 #include "message.h"
 
@@ -335,12 +336,12 @@ static void print_text(const struct result *results, uint32_t count, bool met)
            cox_policy_at(0)->name, bar_frame_ns, bar_decision_ns, met ? "met" : "missed");
 }
 
-static bool is_asked(const char *const *names, const char *name)
+static bool is_asked(const struct cox_policy *const *policies, const struct cox_policy *policy)
 {
-    for (int i = 0; i < BENCH_POLICIES_MAX && names[i]; i++)
-        if (strcmp(names[i], name) == 0)
+    for (int i = 0; i < BENCH_POLICIES_MAX && policies[i]; i++)
+        if (policies[i] == policy)
             return true;
-    return !names[0];
+    return !policies[0];
 }
 
 bool bench_decide(const struct bench_options *options, bool *met)
@@ -354,8 +355,8 @@ bool bench_decide(const struct bench_options *options, bool *met)
     uint32_t count = 0;
 
     *met = true;
-    for (uint32_t p = 0; good && (policy = cox_policy_at(p)) != NULL; p++) {
-        if (!is_asked(options->policies, policy->name))
+    for (uint32_t p = 0; good && (policy = program_policy_at(p)) != NULL; p++) {
+        if (!is_asked(options->policies, policy))
             continue;
         for (uint32_t c = 0; c < COUNTS && count < sizeof results / sizeof results[0] && good;
              c++) {

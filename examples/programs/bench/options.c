@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 #include "common/option_name.h"
+#include "common/policies/registry.h"
 #include "message.h"
 
 #include <errno.h>
@@ -123,21 +124,21 @@ static bool read_size(const char *text, struct bench_options *options)
 }
 
 /* Splits `names` in place. */
-static bool read_policies(char *names, const char **policies)
+static bool read_policies(char *names, const struct cox_policy **policies)
 {
     int count = 0;
 
     for (char *next = names, *name; (name = strsep(&next, ","));) {
-        const struct cox_policy *policy = cox_policy_find(name);
+        const struct cox_policy *policy = program_policy_find(name);
         if (count == BENCH_POLICIES_MAX)
             return bench_fail("--policy: more than %d names", BENCH_POLICIES_MAX);
         if (!policy) {
             bench_fail("there is no policy '%s'; there are:", name);
-            for (uint32_t i = 0; cox_policy_at(i); i++)
-                fprintf(stderr, "  %s\n", cox_policy_at(i)->name);
+            for (uint32_t i = 0; program_policy_at(i); i++)
+                fprintf(stderr, "  %s\n", program_policy_at(i)->name);
             return false;
         }
-        policies[count++] = policy->name;
+        policies[count++] = policy;
     }
 
     return true;

@@ -19,7 +19,7 @@ struct bench_options {
     enum cox_arithmetic arithmetic; /* stream, kernels */
     double ratio;                   /* split: work per row, second device over first */
     /* split, stream, decide: NULL ends the list; an empty list = the command's default */
-    const char *policies[BENCH_POLICIES_MAX];
+    const struct cox_policy *policies[BENCH_POLICIES_MAX];
     bool calls;     /* overhead, stream: list the driver calls */
     double quiet_s; /* time for repeating disturbed rounds; 0 = keep all */
     bool json;

@@ -91,14 +91,12 @@ static void on_report(void *user, const struct cox_frame_report *report)
     atomic_store(&lane->first_rows, rows);
 }
 
-static bool lane_create(struct bench *bench, struct lane *lane, const char *policy,
-                        const struct cox_policy *custom)
+static bool lane_create(struct bench *bench, struct lane *lane, const struct cox_policy *policy)
 {
     struct cox_session_params params = bench->session;
 
     params.devices = "#0,#1";
-    params.policy = policy;
-    params.custom_policy = custom;
+    params.custom_policy = policy;
     params.report = on_report;
     params.report_user = lane;
     cox_status status = cox_session_create(bench->runtime, &params, &lane->session);
@@ -624,14 +622,16 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
 
     work_input_fill(cox_buffer_data(bench->buffers[0]), &bench->shape);
 
+    const struct cox_policy *policy = options->policies[0];
+    if (!policy)
+        policy = cox_policy_find(NULL);
+    split_blind_use(policy);
+
     /* Start with the sweep: it calibrates the work that the warm-up of the other sessions
      * measures. */
-    split_blind_use(options->policies[0]);
-
-    return lane_create(bench, &bench->sweep, NULL, &split_sweep_policy) &&
-           calibrate_quietly(bench) &&
-           lane_create(bench, &bench->policy, options->policies[0], NULL) &&
-           lane_create(bench, &bench->blind, NULL, &split_blind_policy);
+    return lane_create(bench, &bench->sweep, &split_sweep_policy) && calibrate_quietly(bench) &&
+           lane_create(bench, &bench->policy, policy) &&
+           lane_create(bench, &bench->blind, &split_blind_policy);
 }
 
 bool bench_split(const struct bench_options *options, bool *met)

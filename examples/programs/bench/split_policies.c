@@ -53,9 +53,9 @@ const struct cox_policy split_sweep_policy = {
 
 static const struct cox_policy *blind_inner;
 
-void split_blind_use(const char *policy)
+void split_blind_use(const struct cox_policy *policy)
 {
-    blind_inner = cox_policy_find(policy);
+    blind_inner = policy;
 }
 
 /* The view without warm-up times and with equal hints. */

@@ -16,6 +16,6 @@ void split_sweep_set(uint32_t rows);
 extern const struct cox_policy split_blind_policy;
 
 /* The policy that split_blind_policy asks. */
-void split_blind_use(const char *policy);
+void split_blind_use(const struct cox_policy *policy);
 
 #endif

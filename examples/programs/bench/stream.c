@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "common/quantiles.h"
 #include "common/now.h"
+#include "common/policies/registry.h"
 #include "device_list.h"
 #include "message.h"
 #include "open_runtime.h"
@@ -65,9 +66,9 @@ static void add_hand(struct stream *stream, enum stream_kind kind, uint32_t devi
                  stream->staged_count);
 }
 
-/* Add a session on the `count` devices of the list. */
-static bool add_library(struct stream *stream, enum stream_kind kind, const char *policy,
-                        const uint32_t *devices, uint32_t count)
+/* Add a session on the `count` devices of the list. Policy NULL: the library's default. */
+static bool add_library(struct stream *stream, enum stream_kind kind,
+                        const struct cox_policy *policy, const uint32_t *devices, uint32_t count)
 {
     struct stream_entrant *entrant = add_entrant(stream, kind, devices[0]);
     const struct bench_device_list list = bench_device_list(devices, count);
@@ -75,7 +76,7 @@ static bool add_library(struct stream *stream, enum stream_kind kind, const char
     struct cox_session_info info;
 
     params.in_flight = stream->in_flight;
-    params.policy = policy;
+    params.custom_policy = policy;
     params.devices = list.text;
     params.report = on_report;
     params.report_user = stream;
@@ -113,8 +114,9 @@ static bool is_staged(const struct stream *stream, uint32_t device)
 static bool add_entrants(struct stream *stream)
 {
     uint32_t all[COX_DEVICES_MAX] = {0}, staged[COX_DEVICES_MAX] = {0}, count = 0;
-    const char *const *asked = stream->options->policies;
-    const char *const defaults[] = {NULL, "ewma"}; /* NULL: the library's */
+    const struct cox_policy *const *asked = stream->options->policies;
+    const struct cox_policy *const defaults[] = {NULL, &policy_ewma};
+    const struct cox_policy *single = cox_policy_find("single");
     bool good = true;
 
     for (uint32_t d = 0; d < stream->device_count; d++) {
@@ -128,9 +130,9 @@ static bool add_entrants(struct stream *stream)
     if (count > 1)
         add_hand(stream, STREAM_HAND_ALL, staged[0]);
     for (uint32_t d = 0; good && d < stream->device_count; d++)
-        good = add_library(stream, STREAM_SINGLE, "single", &all[d], 1);
+        good = add_library(stream, STREAM_SINGLE, single, &all[d], 1);
     for (uint32_t d = 0; good && d < count && stream->in_flight == STREAM_JUDGED; d++)
-        good = add_library(stream, STREAM_PROFILED, "single", &staged[d], 1);
+        good = add_library(stream, STREAM_PROFILED, single, &staged[d], 1);
 
     if (count > 1)
         good = good && add_library(stream, STREAM_STAGED, NULL, staged, count);

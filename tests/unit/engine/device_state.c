@@ -444,14 +444,13 @@ static void chance_faults(uint32_t device_count, uint64_t *seed)
 
 Test(engine_device_state, random_trouble_while_one_device_lives_costs_no_frame_and_no_bit, .timeout = 1200)
 {
-    static const char *const policies[] = {"adaptive", "ewma",       "chunks", "hguided",
-                                           "static",   "last-frame", "mean10", "inter-frame"};
+    static const char *const policies[] = {"adaptive", "chunks", "static"};
     for (uint64_t round = 1; round <= 40; round++) {
         uint64_t seed = round;
         const enum shape shape = (enum shape)(rig_random(&seed) % SHAPE_INPLACE);
         const struct fake_params params = chance_devices(&seed);
         scene_begin(&scene, &params, shape, (uint32_t)(rig_random(&seed) % 2) * 7,
-                    &(const struct cox__session_spec){.policy = policies[rig_random(&seed) % 7],
+                    &(const struct cox__session_spec){.policy = policies[rig_random(&seed) % 3],
                                                       .in_flight = 2 + (uint32_t)(rig_random(&seed) % 5),
                                                       .no_warmup = rig_random(&seed) % 2,
                                                       .device_timeout_ns = rig_random(&seed) % 2 ? 0 : 1000 * ms});

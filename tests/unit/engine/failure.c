@@ -477,10 +477,10 @@ Test(engine_failure, survives_random_faults_while_one_device_lives, .timeout = 6
                 .jitter = 0.3,
                 .inside_submit = rig_random(&seed) % 4 == 0,
             };
-        const char *const policies[] = {"ewma", "static", "single", "last-frame", "mean10"};
+        const char *const policies[] = {"adaptive", "chunks", "static", "single"};
         struct play play = play_open(&params, 150 + (uint32_t)(rig_random(&seed) % 90), 16, 16, 9);
         const uint32_t in_flight = 1 + (uint32_t)(rig_random(&seed) % 8);
-        const char *policy = policies[rig_random(&seed) % 5];
+        const char *policy = policies[rig_random(&seed) % 4];
         play.session = play_session(&play, &(const struct cox__session_spec){.policy = policy,
                                                                              .in_flight = in_flight,
                                                                              .no_warmup = rig_random(&seed) % 2});

@@ -87,8 +87,7 @@ static const struct rig_report *last_report(const struct play *play)
 
 Test(engine, uses_every_device_that_helps)
 {
-    struct play play = play_begin(&play_trio, 1080, 16, 64, 4,
-                                  &(const struct cox__session_spec){.policy = "ewma", .report = rig_report});
+    struct play play = play_begin(&play_trio, 1080, 16, 64, 4, &(const struct cox__session_spec){.report = rig_report});
     play_submit(&play, 0, 60);
     cox_session_wait(play.session);
     const struct rig_report *last = last_report(&play);

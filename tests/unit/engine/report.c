@@ -1,7 +1,7 @@
 /* What the engine reports about its frames: frame reports, warm-up runs, and the policy's observations.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
-#include "map_test.h"
+#include "slow_device.h"
 
 TestSuite(engine_report, .timeout = 300);
 
@@ -164,6 +164,24 @@ static void listen(void *state, const struct cox_measurement *measurement)
     observed[observed_count++] = *measurement;
 }
 
+static cox_status init_with(void *state, const struct cox_sched_view *view, const struct cox_policy_options *options)
+{
+    ++*(uint32_t *)options->user;
+    return rig_policy_init(state, view, options);
+}
+
+Test(engine_report, a_policy_gets_the_pointer_of_the_application)
+{
+    struct cox_policy policy = rig_policy;
+    policy.init = init_with;
+    uint32_t inits = 0;
+    begin(&(const struct cox__session_spec){.custom_policy = &policy,
+                                            .policy_options = &(const struct cox_policy_options){.user = &inits}});
+    run_frames(0, 2);
+    cr_assert_eq(inits, 1);
+    close_rig();
+}
+
 Test(engine_report, a_policy_observes_every_band_once_in_completion_order)
 {
     struct cox_policy policy = rig_policy;
@@ -216,32 +234,9 @@ Test(engine_report, a_lost_device_is_shown_as_unusable_to_the_policy)
 
 Test(engine_report, every_built_in_policy_runs_and_follows_a_device_that_becomes_slow)
 {
-    static const struct fake_params twins = {
-        .device_count = 2, .devices = {{.fixed_ns = 5e3, .ns_per_row = 2e3}, {.fixed_ns = 5e3, .ns_per_row = 2e3}}};
     for (uint32_t p = 0; cox_policy_at(p); p++) {
-        const struct cox_policy *policy = cox_policy_at(p);
-        open_rig(&twins, 400, 16, 4);
-        const double ratios[] = {0.25, 0.75};
-        const bool fixed = !strcmp(policy->name, "static") || !strcmp(policy->name, "single") ||
-                           !strcmp(policy->name, "inter-frame");
-        open_session(&(const struct cox__session_spec){
-            .policy = policy->name,
-            .in_flight = 1,
-            .policy_options = &(const struct cox_policy_options){.ratios = ratios, .ratio_count = 2}});
-        run_frames(0, 4);
-        FAULT(.kind = FAKE_SLOW, .device = 0, .count = UINT32_MAX, .factor = 3);
-        run_frames(4, 56);
-        const struct cox_frame_report *last = reported(rig_report_count(rig) - 1);
-        if (!fixed) {
-            /* The best split is 3 : 1 and takes 600 us. A chunk of 1/32 costs its share of launches. The last one
-             * ends at most 93 us after the others. */
-            uint32_t devices = 0;
-            for (uint32_t b = 0; b < last->band_count; b++)
-                devices |= 1u << last->bands[b].device;
-            cr_assert_eq(devices, 3, "%s: %s", policy->name, cox_reason_text(last->total.reason));
-            cr_assert_lt(last->total.end_ns - last->total.start_ns, last->total.pool_rows == 400 ? 850000u : 650000u,
-                         "%s: %llu ns", policy->name, (unsigned long long)(last->total.end_ns - last->total.start_ns));
-        }
-        close_rig();
+        const char *name = cox_policy_at(p)->name;
+        const bool fixed = !strcmp(name, "static") || !strcmp(name, "single");
+        check_slow_device(&(const struct cox__session_spec){.policy = name}, name, !fixed);
     }
 }

@@ -207,7 +207,7 @@ Test(residency, nothing_is_kept_where_rows_are_verified)
 /* The warm-up measures a pass as a frame on that device alone runs it: 96 rows, none of them copied. */
 Test(residency, warm_up_runs_count_what_the_passes_before_have_left)
 {
-    open_bench(&two_staged, SESSION(.policy = "last-frame"));
+    open_bench(&two_staged, SESSION(.policy = "static"));
     run_more(1);
     uint32_t seen = 0;
     for (uint32_t i = 0; i < rig_report_count(rig); i++) {

@@ -206,8 +206,7 @@ Test(engine_timeout, a_session_and_its_buffers_may_go_while_a_device_hangs)
 
 Test(engine_timeout, whatever_the_policy_a_hang_costs_no_frame_and_no_bit, .timeout = 600)
 {
-    static const char *const policies[] = {"adaptive", "chunks",     "hguided", "ewma",
-                                           "static",   "last-frame", "single",  "inter-frame"};
+    static const char *const policies[] = {"adaptive", "chunks", "static", "single"};
     for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++)
         for (enum shape shape = SHAPE_MAP; shape < SHAPES; shape++)
             for (uint32_t in_flight = 2; in_flight <= 4; in_flight += 2) {

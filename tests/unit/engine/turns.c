@@ -33,7 +33,7 @@ static void begin(const struct fake_params *devices, uint32_t in_flight)
     for (uint32_t s = 0; s < SESSIONS; s++)
         cr_assert_eq(rig_map_session(frames,
                                      &(const struct cox__session_spec){.in_flight = in_flight,
-                                                                       .policy = s ? "ewma" : "adaptive"},
+                                                                       .policy = s ? "static" : "adaptive"},
                                      &sessions[s]),
                      COX_OK);
     for (uint32_t i = 0; i < BUFFERS; i++) {

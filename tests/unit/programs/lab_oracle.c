@@ -1,5 +1,6 @@
 /* The simulator's oracle is optimal. Also tested: passes, and properties of every scenario.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/policies/registry.h"
 #include "lab/sim/oracle.h"
 #include "lab/sim/simulate.h"
 #include "support/fake_rig.h"
@@ -239,8 +240,8 @@ Test(lab_oracle, a_seed_is_a_result_and_kept_oracles_change_nothing)
 
 static void conserve(const struct lab_scenario *found, const struct lab_world *in, struct lab_sim_frame *out)
 {
-    for (uint32_t p = 0; p == 0 || cox_policy_at(p - 1); p++) {
-        const struct cox_policy *policy = p == 0 ? &lab_hindsight : cox_policy_at(p - 1);
+    for (uint32_t p = 0; p == 0 || program_policy_at(p - 1); p++) {
+        const struct cox_policy *policy = p == 0 ? &lab_hindsight : program_policy_at(p - 1);
         const struct lab_sim_options options = {.in_flight = 1 + p % 3};
         cr_assert_eq(lab_simulate(in, policy, &options, 11, out, why, sizeof why), COX_OK, "%s: %s", found->name, why);
         for (uint64_t f = 0; f < found->frames; f++) {
@@ -415,10 +416,10 @@ Test(lab_oracle, every_policy_does_every_row_of_every_pass)
 {
     set_world(TWO ", 'frames': 40, 'changes': [{'device': 'a', 'from': 10, 'to': 25, 'gone': true}], " PASSES(
         ", 'before_us': 5, 'moved_row_us': 1"));
-    for (uint32_t p = 0; cox_policy_at(p); p++)
+    for (uint32_t p = 0; program_policy_at(p); p++)
         for (uint32_t in_flight = 1; in_flight <= 3; in_flight++) {
-            run(cox_policy_at(p), &(const struct lab_sim_options){.in_flight = in_flight});
+            run(program_policy_at(p), &(const struct lab_sim_options){.in_flight = in_flight});
             for (int f = 0; f < 40; f++)
-                cr_assert_eq(frames[f].rows[0] + frames[f].rows[1], 150, "%s, frame %d", cox_policy_at(p)->name, f);
+                cr_assert_eq(frames[f].rows[0] + frames[f].rows[1], 150, "%s, frame %d", program_policy_at(p)->name, f);
         }
 }

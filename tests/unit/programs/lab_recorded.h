@@ -3,6 +3,7 @@
 #ifndef COX_TESTS_LAB_RECORDED_H
 #define COX_TESTS_LAB_RECORDED_H
 
+#include "common/policies/registry.h"
 #include "lab/sim/record_simulation.h"
 #include "lab/replay/world.h"
 #include "unit/programs/lab_asked.h"
@@ -38,7 +39,7 @@ static inline void record(const char *keys, const char *const *names, uint32_t c
     cr_assert_not_null(scenario, "%s", why);
     const struct cox_policy *policies[16];
     for (uint32_t i = 0; i < count; i++) {
-        policies[i] = cox_policy_find(names[i]);
+        policies[i] = program_policy_find(names[i]);
         cr_assert_not_null(policies[i]);
     }
     struct lab_store *store = open_store();

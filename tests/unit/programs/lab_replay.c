@@ -1,5 +1,6 @@
 /* Replays of recorded sessions find the known devices, give the known results, and make the same decisions.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/policies/registry.h"
 #include "lab/replay/world.h"
 #include "support/values.h"
 #include "unit/programs/lab_recorded.h"
@@ -45,8 +46,8 @@ static double replayed_mean(const char *base, const char *policy, uint64_t first
     cr_assert(lab_replay_create(data, session_of(base), &played, why, sizeof why), "%s", why);
     cr_assert_leq(played->world.frames, FRAMES_MAX);
     lab_replay_options(played, &options);
-    cr_assert_eq(lab_simulate(&played->world, cox_policy_find(policy), &options, 0, frames, why, sizeof why), COX_OK,
-                 "%s", why);
+    cr_assert_eq(lab_simulate(&played->world, program_policy_find(policy), &options, 0, frames, why, sizeof why),
+                 COX_OK, "%s", why);
     double sum = 0;
     for (uint64_t f = first; f < end; f++)
         sum += frames[f].period_ns + played->overhead_ns[f];
@@ -265,7 +266,7 @@ enum { EVERY = sizeof every / sizeof every[0] };
 static bool can_decide(const char *base, const char *policy, struct lab_replay_decisions *decisions)
 {
     sqlite3 *db = open_db();
-    const bool can = lab_replay_decide(db, session_of(base), cox_policy_find(policy), decisions, why, sizeof why);
+    const bool can = lab_replay_decide(db, session_of(base), program_policy_find(policy), decisions, why, sizeof why);
     sqlite3_close(db);
     return can;
 }

@@ -1,5 +1,6 @@
 /* Scenario files: what they mean, and what is refused.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/policies/registry.h"
 #include "lab/sim/scenario.h"
 #include "lab/sim/trial.h"
 #include "support/values.h"
@@ -488,7 +489,7 @@ Test(lab_scenario, all_built_in_scenarios_hold_together)
         cr_assert_str_eq(s->name, name);
         cr_assert_str_not_empty(s->text);
         for (uint32_t i = 0; i < s->bars_count; i++)
-            cr_assert_not_null(cox_policy_find(s->bars[i].policy), "%s: bars for '%s'", name, s->bars[i].policy);
+            cr_assert_not_null(program_policy_find(s->bars[i].policy), "%s: bars for '%s'", name, s->bars[i].policy);
         lab_scenario_free(&s);
     }
     cr_assert_geq(count, 45);
@@ -531,7 +532,7 @@ Test(lab_figures, the_oracle_comes_out_at_one)
         accept(ROWS TWO
                ", 'frames': 60, 'changes': [{'device': 'b', 'from': 20, 'to': 30, 'slower': 4}, {'device': 'a', "
                "'from': 40, 'to': 50, 'gone': true}]");
-    const struct cox_policy *policies[] = {NULL, cox_policy_find("single"), cox_policy_find("last-frame")};
+    const struct cox_policy *policies[] = {NULL, cox_policy_find("single"), &policy_last_frame};
     struct lab_figures out[3];
     uint32_t failed;
     struct lab_sim_options options = {0};

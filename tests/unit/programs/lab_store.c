@@ -1,5 +1,6 @@
 /* The session database: what it stores and what it refuses.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/policies/registry.h"
 #include "lab/store/tape.h"
 #include "support/folder.h"
 #include "unit/programs/lab_asked.h"
@@ -441,7 +442,7 @@ Test(lab_store, a_taped_policy_answers_as_the_policy_itself)
 {
     struct lab_session *session;
     struct lab_store *store = begin_one(&session);
-    const struct cox_policy *plain = cox_policy_find("last-frame");
+    const struct cox_policy *plain = &policy_last_frame;
     const struct cox_policy *taped = lab_session_tape(session, plain);
     cr_assert_neq(taped, plain);
     cr_assert_str_eq(taped->name, plain->name);
@@ -493,7 +494,7 @@ Test(lab_store, a_tape_tells_the_pass_of_each_call)
 {
     struct lab_store *store = open_store();
     lab_store_begin_run(store, &run_of_two);
-    const struct cox_policy *taped = lab_session_tape(begin_policy(store), cox_policy_find("last-frame"));
+    const struct cox_policy *taped = lab_session_tape(begin_policy(store), &policy_last_frame);
     const struct cox_sched_device devices[2] = {{true, 1, 0}, {true, 2, 0}};
     struct cox_sched_view views[2] = {{.rows = 100, .row_alignment = 4, .device_count = 2, .devices = devices},
                                       {.rows = 64, .row_alignment = 1, .device_count = 2, .devices = devices}};

@@ -1,10 +1,9 @@
-/* The parts of `adaptive`, and the policy `inter-frame`: the cost of a launch, trials of other plans, and whole
- * frames for one device at a time.
+/* The parts of `adaptive`: what a launch costs, trials of other plans.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "adaptive/speed.h"
 #include "adaptive/trials.h"
 #include "support/random_jitter.h"
-#include "unit/sched/policy_at_work.h"
+#include <criterion/criterion.h>
 #include <math.h>
 
 /* --- speed --- */
@@ -148,38 +147,4 @@ Test(trials, are_not_decided_by_one_late_frame)
         verdict = cox__trials_tell(&trials, frame, frame % 8 == 3 ? 30 : plan.devices == one.devices ? 8 : 10);
     }
     cr_expect_eq(verdict, COX__TRIAL_WON);
-}
-
-/* --- inter-frame --- */
-
-static uint32_t device_of_next(void)
-{
-    split_frame();
-    cr_assert_eq(split.band_count, 1);
-    return split.bands[0].device;
-}
-
-static void frame_done(uint64_t frame)
-{
-    policy->observe_frame(state, &(struct cox_frame_measurement){.frame = frame});
-}
-
-Test(inter_frame, gives_each_frame_to_the_device_that_should_be_done_first)
-{
-    see(1080, 8, 2);
-    devices[0].single_device_ns = 3000000;
-    devices[1].single_device_ns = 1000000;
-    view.in_flight = 4;
-    begin("inter-frame", NULL);
-    uint32_t frames[2] = {0};
-    for (view.frame = 0; view.frame < 40; view.frame++) {
-        frames[device_of_next()]++;
-        if (view.frame >= 3)
-            frame_done(view.frame - 3);
-    }
-    cr_expect(frames[0] >= 8 && frames[0] <= 12, "%u of 40 frames on the slower device", frames[0]);
-
-    view.in_flight = 1;
-    frame_done(view.frame - 1);
-    cr_expect_eq(device_of_next(), 1, "the fastest");
 }

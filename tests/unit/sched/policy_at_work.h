@@ -35,18 +35,24 @@ static inline void see(uint32_t rows, uint32_t row_alignment, uint32_t device_co
         devices[d] = (struct cox_sched_device){true, 1, 0};
 }
 
-/* Begin with another policy, or restart the same one. */
-static inline void begin(const char *name, const struct cox_policy_options *options)
+/* Another policy, or the same anew. */
+static inline void begin_policy(const struct cox_policy *given, const struct cox_policy_options *options)
 {
-    policy = cox_policy_find(name);
-    cr_assert_not_null(policy, "%s", name);
+    cr_assert_not_null(given);
+    policy = given;
     free(state);
     state = calloc(1, policy->state_bytes(view.device_count));
     cr_assert_not_null(state);
     cr_assert_eq(policy->init(state, &view, options), COX_OK);
 }
 
-/* Get a split for the view, and check that it is valid. */
+/* The same with one of the library's policies. */
+static inline void begin(const char *name, const struct cox_policy_options *options)
+{
+    begin_policy(cox_policy_find(name), options);
+}
+
+/* A valid split for the view. */
 static inline void split_frame(void)
 {
     char why[200];

@@ -1,6 +1,7 @@
 /* `cox-lab sim`: runs policies in scenarios, several at a time, prints their figures, checks the
  * scenarios' bars and records runs.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/policies/registry.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
 #include "lab/sim/trial.h"
@@ -149,8 +150,8 @@ static void set_defaults(struct sim_options *options)
         options->in_flight[options->in_flight_count++] = 1;
 
     if (options->policy_count == 0)
-        for (uint32_t i = 0; cox_policy_at(i); i++)
-            options->policies[options->policy_count++] = cox_policy_at(i);
+        for (uint32_t i = 0; program_policy_at(i); i++)
+            options->policies[options->policy_count++] = program_policy_at(i);
 
     if (options->scenario_count == 0)
         for (uint32_t i = 0; i < SCENARIOS_MAX; i++) {
@@ -502,8 +503,8 @@ static int list(const struct sim_options *options)
     }
 
     puts("policies:");
-    for (uint32_t i = 0; cox_policy_at(i); i++)
-        printf("  %s\n", cox_policy_at(i)->name);
+    for (uint32_t i = 0; program_policy_at(i); i++)
+        printf("  %s\n", program_policy_at(i)->name);
     printf("  oracle\n  %s\n", lab_hindsight.name);
     return result;
 }

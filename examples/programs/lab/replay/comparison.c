@@ -1,6 +1,7 @@
 /* Replays policies in recorded sessions and compares them with the recording.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
+#include "common/policies/registry.h"
 #include "common/quantiles.h"
 #include "lab/commands.h"
 
@@ -211,8 +212,8 @@ static void choose_policies(struct replay_job *job)
     if (options->policy_count)
         return;
 
-    for (uint32_t i = 0; cox_policy_at(i) && job->outcome_count < REPLAY_POLICIES_MAX; i++)
-        job->outcomes[job->outcome_count++].policy = *cox_policy_at(i);
+    for (uint32_t i = 0; program_policy_at(i) && job->outcome_count < REPLAY_POLICIES_MAX; i++)
+        job->outcomes[job->outcome_count++].policy = *program_policy_at(i);
     for (size_t s = 0; s < job->data->session_count && job->outcome_count < REPLAY_POLICIES_MAX;
          s++) {
         const struct lab_replay_session *session = &job->data->sessions[s];

@@ -2,6 +2,7 @@
  * devices, their answers and the overheads of frames are filled in.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
+#include "common/policies/registry.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -679,7 +680,7 @@ bool lab_replay_policy(const char *name, struct cox_policy *policy)
     if (!*base)
         return false;
 
-    const struct cox_policy *found = cox_policy_find(base);
+    const struct cox_policy *found = program_policy_find(base);
     if (!found)
         return false;
 

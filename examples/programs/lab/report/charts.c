@@ -9,7 +9,7 @@
 
 enum { DEVICE_COLOURS = 8, POLICY_COLOURS = 10 };
 
-/* The built-in policies have the same colour in every report; others get the next one that is
+/* These policies have the same colour in every report; others get the next one that is
  * free. */
 static const char *const known_policies[POLICY_COLOURS] = {
     "adaptive", "hguided", "last-frame", "ewma",   "mean10",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
+#include "common/policies/registry.h"
 #include "lab/commands.h"
 #include "lab/objective.h"
 #include "lab/telemetry/sysfs.h"
@@ -135,14 +136,14 @@ static bool add_policy(const char *name, struct lab_run_options *options)
     if (without)
         *suffix = '\0';
 
-    const struct cox_policy *policy = *base ? cox_policy_find(base) : NULL;
+    const struct cox_policy *policy = *base ? program_policy_find(base) : NULL;
     if (strcmp(base, "oracle") == 0)
         return lab_fail(
             "--policy oracle: on devices the oracle is found by sweeping, in every run");
     if (!policy) {
         lab_fail("there is no policy '%s'; there are:", name);
-        for (uint32_t i = 0; cox_policy_at(i); i++)
-            fprintf(stderr, "  %s\n", cox_policy_at(i)->name);
+        for (uint32_t i = 0; program_policy_at(i); i++)
+            fprintf(stderr, "  %s\n", program_policy_at(i)->name);
         return false;
     }
 
@@ -169,8 +170,8 @@ static bool read_policies(const char *names, struct lab_run_options *options)
     if (strcmp(names, "all") != 0)
         return read_list(names, add_policy, options);
 
-    for (uint32_t i = 0; cox_policy_at(i); i++)
-        if (!add_policy(cox_policy_at(i)->name, options))
+    for (uint32_t i = 0; program_policy_at(i); i++)
+        if (!add_policy(program_policy_at(i)->name, options))
             return false;
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "best_static.h"
-#include "lab/strict_fp.h"
+#include "common/strict_fp.h"
 
 #include <math.h>
 #include <string.h>

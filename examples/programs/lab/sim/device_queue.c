@@ -1,7 +1,7 @@
 /* The queues of the devices, and the measurements of what ended in them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session_state.h"
-#include "lab/strict_fp.h"
+#include "common/strict_fp.h"
 
 #include <math.h>
 #include <string.h>

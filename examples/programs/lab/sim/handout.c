@@ -2,7 +2,7 @@
  * simulate.c begins passes here and lets the thread dispatch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session_state.h"
-#include "lab/strict_fp.h"
+#include "common/strict_fp.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario_read.h"
 #include "lab/objective.h"
-#include "lab/strict_fp.h"
+#include "common/strict_fp.h"
 #include "lab/texts.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
 #include "random.h"
-#include "lab/strict_fp.h"
+#include "common/strict_fp.h"
 
 #include <math.h>
 #include <stdlib.h>

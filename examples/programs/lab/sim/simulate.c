@@ -2,7 +2,8 @@
  * delivers frames. virtual_time.c says when, handout.c does the rest.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session_state.h"
-#include "lab/strict_fp.h"
+#include "common/policies/registry.h"
+#include "common/strict_fp.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -26,7 +27,7 @@ bool lab_policy_find(const char *name, const struct cox_policy **policy)
     if (strcmp(name, lab_hindsight.name) == 0)
         *policy = &lab_hindsight;
     else
-        *policy = cox_policy_find(name);
+        *policy = program_policy_find(name);
     return *policy;
 }
 

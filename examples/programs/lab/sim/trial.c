@@ -2,7 +2,7 @@
 #include "trial.h"
 #include "best_static.h"
 #include "oracle.h"
-#include "lab/strict_fp.h"
+#include "common/strict_fp.h"
 #include "common/quantiles.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trial_output.h"
-#include "lab/strict_fp.h"
+#include "common/strict_fp.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  * works at the rate 1 / slowdown, which depends on the devices that work at that moment.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session_state.h"
-#include "lab/strict_fp.h"
+#include "common/strict_fp.h"
 
 #include <math.h>
 

@@ -2,13 +2,13 @@
  * in the last frame that was measured. It is the simplest policy that follows the devices, and the
  * one to compare others with. A device without rows keeps its last speed.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "history.h"
-#include "policies.h"
-#include "split/layout.h"
-#include "split/strict_fp.h"
+#include "common/policies/history.h"
+#include "common/policies/registry.h"
+#include "common/policies/layout.h"
+#include "common/strict_fp.h"
 
 struct state {
-    struct cox__history history;
+    struct history history;
     double ns_per_row[COX_DEVICES_MAX]; /* 0 = never measured */
 };
 
@@ -18,23 +18,23 @@ static size_t state_bytes(uint32_t device_count)
     return sizeof(struct state);
 }
 
-static void learn(struct state *state, const struct cox__frame_sum *sum)
+static void learn(struct state *state, const struct frame_sum *sum)
 {
-    state->ns_per_row[sum->device] = cox__layout_sane(sum->wall_ns / (double)sum->rows);
+    state->ns_per_row[sum->device] = layout_sane(sum->wall_ns / (double)sum->rows);
 }
 
 static void observe(void *memory, const struct cox_measurement *measurement)
 {
-    struct cox__frame_sum sum;
-    if (cox__history_add(memory, measurement, &sum))
+    struct frame_sum sum;
+    if (history_add(memory, measurement, &sum))
         learn(memory, &sum);
 }
 
 static cox_status split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
 {
     struct state *state = memory;
-    struct cox__frame_sum sum;
-    while (cox__history_take(&state->history, &sum))
+    struct frame_sum sum;
+    while (history_take(&state->history, &sum))
         learn(state, &sum);
 
     double ns_per_row[COX_DEVICES_MAX] = {0};
@@ -49,22 +49,22 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     /* Measured and guessed speeds cannot be compared: guess all of them until every device was
      * measured. */
     if (!all)
-        timed = cox__layout_guess(view, ns_per_row);
+        timed = layout_guess(view, ns_per_row);
 
     uint32_t rows[COX_DEVICES_MAX];
-    if (cox__layout_balance(view, ns_per_row, rows) < 0)
+    if (layout_balance(view, ns_per_row, rows) < 0)
         return COX_E_NO_DEVICE;
 
     out->reason = none ? COX_REASON_FIRST : COX_REASON_BALANCED;
-    cox__history_lay_out(&state->history, view, rows, out);
+    history_lay_out(&state->history, view, rows, out);
     if (timed)
-        out->predicted_ns = cox__layout_ns(cox__layout_predict(view, ns_per_row, rows));
+        out->predicted_ns = layout_ns(layout_predict(view, ns_per_row, rows));
 
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_last_frame = {.name = "last-frame",
-                                                  .state_bytes = state_bytes,
-                                                  .init = cox__history_init,
-                                                  .split = split,
-                                                  .observe = observe};
+const struct cox_policy policy_last_frame = {.name = "last-frame",
+                                             .state_bytes = state_bytes,
+                                             .init = history_init,
+                                             .split = split,
+                                             .observe = observe};

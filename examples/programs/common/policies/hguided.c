@@ -10,9 +10,9 @@
  * computing, 2020; the algorithm: B. Perez et al.: Simplifying programming and load balancing of
  * data parallel applications on heterogeneous systems, 2016.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "split/layout.h"
-#include "policies.h"
-#include "split/strict_fp.h"
+#include "common/policies/layout.h"
+#include "common/policies/registry.h"
+#include "common/strict_fp.h"
 
 static const double SHARE_DIVISOR = 2.0; /* K */
 
@@ -34,6 +34,21 @@ static cox_status init(void *memory, const struct cox_sched_view *view,
     return COX_OK;
 }
 
+/* The split of a view that allows no pool. */
+static cox_status split_by_guess(const struct cox_sched_view *view, struct cox_split *out)
+{
+    double ns_per_row[COX_DEVICES_MAX];
+    uint32_t rows[COX_DEVICES_MAX];
+
+    (void)layout_guess(view, ns_per_row);
+    if (layout_balance(view, ns_per_row, rows) < 0)
+        return COX_E_NO_DEVICE;
+
+    layout_bands(view, rows, out);
+    out->reason = COX_REASON_FIRST;
+    return COX_OK;
+}
+
 static cox_status split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
 {
     struct state *state = memory;
@@ -41,14 +56,38 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     /* The powers are set in the first frame, because warm-up comes after init. */
     if (!state->powered) {
         double ns_per_row[COX_DEVICES_MAX];
-        (void)cox__layout_guess(view, ns_per_row);
+        (void)layout_guess(view, ns_per_row);
 
         for (uint32_t d = 0; d < view->device_count; d++)
             state->powers[d] = 1.0 / ns_per_row[d];
         state->powered = true;
     }
 
-    return cox__layout_pool(view, out);
+    if (!layout_any_usable(view))
+        return COX_E_NO_DEVICE;
+    if (!view->pool)
+        return split_by_guess(view, out);
+
+    out->pool_rows = view->rows;
+    out->reason = COX_REASON_ON_DEMAND;
+    return COX_OK;
+}
+
+/* The rows of a chunk of about `rows`: a multiple of the row alignment, at least a band's minimum,
+ * at most what is left. */
+static uint32_t chunk_of(const struct cox_sched_view *view, const struct cox_chunk_request *offer,
+                         uint32_t rows)
+{
+    uint64_t chunk = layout_least_band(view);
+
+    if (chunk < rows)
+        chunk = rows;
+    chunk += view->row_alignment - 1;
+    chunk -= chunk % view->row_alignment;
+
+    if (chunk < offer->rows)
+        return (uint32_t)chunk;
+    return offer->rows;
 }
 
 static void next(void *memory, const struct cox_sched_view *view,
@@ -62,8 +101,8 @@ static void next(void *memory, const struct cox_sched_view *view,
             sum += state->powers[d];
     if (sum > 0)
         share = state->powers[offer->device] / (SHARE_DIVISOR * sum);
-    out->rows = cox__layout_chunk(view, offer, (uint32_t)(offer->rows * share));
+    out->rows = chunk_of(view, offer, (uint32_t)(offer->rows * share));
 }
 
-const struct cox_policy cox__policy_hguided = {
+const struct cox_policy policy_hguided = {
     .name = "hguided", .state_bytes = state_bytes, .init = init, .split = split, .assign = next};

@@ -1,28 +1,27 @@
 /* Frame sums, and probes of devices that are left out.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "history.h"
-#include "split/clip.h"
-#include "split/layout.h"
+#include "common/policies/history.h"
+#include "common/policies/layout.h"
 
 enum { PAUSE_MIN = 32, PAUSE_MAX = 1024 }; /* frames */
 
-cox_status cox__history_init(void *memory, const struct cox_sched_view *view,
-                             const struct cox_policy_options *options)
+cox_status history_init(void *memory, const struct cox_sched_view *view,
+                        const struct cox_policy_options *options)
 {
     (void)options;
-    ((struct cox__history *)memory)->device_count = view->device_count;
+    ((struct history *)memory)->device_count = view->device_count;
     return COX_OK;
 }
 
-bool cox__history_add(struct cox__history *history, const struct cox_measurement *measurement,
-                      struct cox__frame_sum *complete)
+bool history_add(struct history *history, const struct cox_measurement *measurement,
+                 struct frame_sum *complete)
 {
     if (measurement->device >= history->device_count || measurement->rows == 0 ||
         measurement->wall_ns == 0 ||
         measurement->flags & (COX_MEASURED_SHADOW | COX_MEASURED_UNFINISHED))
         return false;
 
-    struct cox__frame_sum *sum = &history->sums[measurement->device];
+    struct frame_sum *sum = &history->sums[measurement->device];
     bool completes = sum->rows > 0 && sum->frame != measurement->frame;
 
     if (completes)
@@ -31,7 +30,7 @@ bool cox__history_add(struct cox__history *history, const struct cox_measurement
     /* The kernel time is known only if it is known for every band. */
     double kernel_ns = (double)measurement->kernel_ns;
     if (completes || sum->rows == 0)
-        *sum = (struct cox__frame_sum){
+        *sum = (struct frame_sum){
             .device = measurement->device, .frame = measurement->frame, .kernel_ns = kernel_ns};
     else if (sum->kernel_ns > 0 && kernel_ns > 0)
         sum->kernel_ns += kernel_ns;
@@ -43,10 +42,10 @@ bool cox__history_add(struct cox__history *history, const struct cox_measurement
     return completes;
 }
 
-bool cox__history_take(struct cox__history *history, struct cox__frame_sum *complete)
+bool history_take(struct history *history, struct frame_sum *complete)
 {
     while (history->cursor < history->device_count) {
-        struct cox__frame_sum *sum = &history->sums[history->cursor++];
+        struct frame_sum *sum = &history->sums[history->cursor++];
         if (sum->rows == 0)
             continue;
 
@@ -60,7 +59,7 @@ bool cox__history_take(struct cox__history *history, struct cox__frame_sum *comp
 }
 
 /* Count a frame for a device that has rows in it or not. Returns whether a probe is due. */
-static bool count_frame(struct cox__left_out *device, bool usable, bool has_rows)
+static bool count_frame(struct left_out *device, bool usable, bool has_rows)
 {
     if (device->pause == 0)
         device->pause = PAUSE_MIN;
@@ -80,8 +79,8 @@ static bool count_frame(struct cox__left_out *device, bool usable, bool has_rows
     return false;
 }
 
-void cox__history_lay_out(struct cox__history *history, const struct cox_sched_view *view,
-                          uint32_t *rows, struct cox_split *out)
+void history_lay_out(struct history *history, const struct cox_sched_view *view, uint32_t *rows,
+                     struct cox_split *out)
 {
     uint32_t largest = 0, due = view->device_count;
 
@@ -93,15 +92,17 @@ void cox__history_lay_out(struct cox__history *history, const struct cox_sched_v
             due = d;
     }
 
-    uint32_t band = cox__layout_least_band(view);
+    uint32_t band = layout_least_band(view);
     if (due < view->device_count && rows[largest] / 2 >= band) {
-        struct cox__left_out *device = &history->left_out[due];
+        struct left_out *device = &history->left_out[due];
         rows[largest] -= band;
         rows[due] = band;
         device->out_frames = 0;
-        device->pause = cox__double_pause(device->pause, PAUSE_MAX);
+        device->pause *= 2;
+        if (device->pause > PAUSE_MAX)
+            device->pause = PAUSE_MAX;
         out->reason = COX_REASON_PROBE;
     }
 
-    cox__layout_bands(view, rows, out);
+    layout_bands(view, rows, out);
 }

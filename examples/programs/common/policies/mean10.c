@@ -10,16 +10,15 @@
  * profile, and for a staged device in a session without `profile`. The policy is kept as it was,
  * for comparison. The sample had no probes of devices that are left out.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "history.h"
-#include "policies.h"
-#include "split/clip.h"
-#include "split/layout.h"
-#include "split/strict_fp.h"
+#include "common/policies/history.h"
+#include "common/policies/registry.h"
+#include "common/policies/layout.h"
+#include "common/strict_fp.h"
 
 enum { MEAN_FRAMES = 10, MEAN_ROWS = 16 };
 
 struct state {
-    struct cox__history history;
+    struct history history;
     bool fresh;                         /* a device was measured since the last split */
     double ns_per_row[COX_DEVICES_MAX]; /* 0 = never measured */
     uint32_t share_count, share_next;
@@ -32,20 +31,20 @@ static size_t state_bytes(uint32_t device_count)
     return sizeof(struct state);
 }
 
-static void learn(struct state *state, const struct cox__frame_sum *sum)
+static void learn(struct state *state, const struct frame_sum *sum)
 {
     double ns = sum->kernel_ns;
 
     if (!(ns > 0))
         ns = sum->wall_ns;
-    state->ns_per_row[sum->device] = cox__layout_sane(ns / (double)sum->rows);
+    state->ns_per_row[sum->device] = layout_sane(ns / (double)sum->rows);
     state->fresh = true;
 }
 
 static void observe(void *memory, const struct cox_measurement *measurement)
 {
-    struct cox__frame_sum sum;
-    if (cox__history_add(memory, measurement, &sum))
+    struct frame_sum sum;
+    if (history_add(memory, measurement, &sum))
         learn(memory, &sum);
 }
 
@@ -112,7 +111,10 @@ static void floor_shares(const struct cox_sched_view *view, const double *shares
     }
 
     uint32_t step = step_rows(view);
-    uint32_t least = cox__max_u32(view->min_band_rows, view->row_alignment);
+    uint32_t least = view->min_band_rows;
+    if (least < view->row_alignment)
+        least = view->row_alignment;
+
     uint32_t left = view->rows, before = last;
     for (uint32_t d = 0; d < last; d++) {
         if (!view->devices[d].usable || !(shares[d] > 0))
@@ -135,12 +137,11 @@ static void floor_shares(const struct cox_sched_view *view, const double *shares
 static cox_status split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
 {
     struct state *state = memory;
-    uint32_t last = 0;
-    if (cox__layout_usable_count(view, &last) == 0)
+    if (!layout_any_usable(view))
         return COX_E_NO_DEVICE;
 
-    struct cox__frame_sum sum;
-    while (cox__history_take(&state->history, &sum))
+    struct frame_sum sum;
+    while (history_take(&state->history, &sum))
         learn(state, &sum);
 
     bool all = true;
@@ -156,7 +157,7 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     out->reason = COX_REASON_BALANCED;
     if (!mean_shares(state, view, shares) || !all) {
         double ns_per_row[COX_DEVICES_MAX];
-        (void)cox__layout_guess(view, ns_per_row);
+        (void)layout_guess(view, ns_per_row);
         for (uint32_t d = 0; d < view->device_count; d++)
             shares[d] = 1.0 / ns_per_row[d];
         out->reason = COX_REASON_FIRST;
@@ -164,13 +165,13 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
 
     uint32_t rows[COX_DEVICES_MAX] = {0};
     floor_shares(view, shares, rows);
-    cox__history_lay_out(&state->history, view, rows, out);
+    history_lay_out(&state->history, view, rows, out);
 
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_mean10 = {.name = "mean10",
-                                              .state_bytes = state_bytes,
-                                              .init = cox__history_init,
-                                              .split = split,
-                                              .observe = observe};
+const struct cox_policy policy_mean10 = {.name = "mean10",
+                                         .state_bytes = state_bytes,
+                                         .init = history_init,
+                                         .split = split,
+                                         .observe = observe};

@@ -16,11 +16,10 @@
  * frames if the split is predicted to be slower, or nearly as slow and the pause is over. The
  * device keeps them while it is faster. Every change doubles the pause before the next.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "history.h"
-#include "policies.h"
-#include "split/clip.h"
-#include "split/layout.h"
-#include "split/strict_fp.h"
+#include "common/policies/history.h"
+#include "common/policies/registry.h"
+#include "common/policies/layout.h"
+#include "common/strict_fp.h"
 
 #include <math.h>
 
@@ -54,7 +53,7 @@ struct device {
 };
 
 struct state {
-    struct cox__history history;
+    struct history history;
     uint32_t frame_rows; /* of the last frame */
     /* rows of the frame that the current split was made for; 0 = there is no split */
     uint32_t split_rows;
@@ -93,7 +92,7 @@ static cox_status init(void *memory, const struct cox_sched_view *view,
         state->devices[d].variance = DEVIATION_FIRST * DEVIATION_FIRST;
     }
 
-    return cox__history_init(memory, view, options);
+    return history_init(memory, view, options);
 }
 
 /* --- learning --- */
@@ -115,8 +114,7 @@ static void average_speed(struct device *device, double ns_per_row)
         return;
     }
 
-    device->ns_per_row = cox__layout_sane(device->ns_per_row *
-                                          (1.0 + device->gain * z * deviation));
+    device->ns_per_row = layout_sane(device->ns_per_row * (1.0 + device->gain * z * deviation));
     device->variance += fmax(0.05, 0.2 * device->gain) *
                         (fmin(z * z, 9.0) * deviation * deviation - device->variance);
     device->gain = fmax(GAIN_MIN, device->gain / (1.0 + 0.7 * device->gain));
@@ -144,7 +142,7 @@ static void learn_speed(struct device *device, double ns_per_row)
     device->measured = true;
 }
 
-static void learn(struct state *state, const struct cox__frame_sum *sum)
+static void learn(struct state *state, const struct frame_sum *sum)
 {
     struct device *device = &state->devices[sum->device];
 
@@ -159,13 +157,13 @@ static void learn(struct state *state, const struct cox__frame_sum *sum)
             return;
     }
 
-    learn_speed(device, cox__layout_sane(sum->wall_ns / (double)sum->rows));
+    learn_speed(device, layout_sane(sum->wall_ns / (double)sum->rows));
 }
 
 static void observe(void *memory, const struct cox_measurement *measurement)
 {
-    struct cox__frame_sum sum;
-    if (cox__history_add(memory, measurement, &sum))
+    struct frame_sum sum;
+    if (history_add(memory, measurement, &sum))
         learn(memory, &sum);
 }
 
@@ -175,7 +173,7 @@ static void observe(void *memory, const struct cox_measurement *measurement)
  * scaled by the devices that were measured. Returns whether the speeds are times. */
 static bool fill_speeds(struct state *state, const struct cox_sched_view *view, double *ns_per_row)
 {
-    bool timed = cox__layout_guess(view, ns_per_row);
+    bool timed = layout_guess(view, ns_per_row);
     double scale = 0;
     uint32_t measured = 0;
 
@@ -191,7 +189,7 @@ static bool fill_speeds(struct state *state, const struct cox_sched_view *view, 
         if (device->measured)
             ns_per_row[d] = device->ns_per_row;
         else if (!timed && measured > 0)
-            ns_per_row[d] = cox__layout_sane(ns_per_row[d] * scale / measured);
+            ns_per_row[d] = layout_sane(ns_per_row[d] * scale / measured);
 
         device->ns_per_row = 0;
         if (timed || measured > 0)
@@ -252,9 +250,9 @@ static enum cox_reason balance(struct state *state, const struct cox_sched_view 
     for (uint32_t d = 0; d < view->device_count; d++)
         current[d] = state->devices[d].rows;
 
-    double ns = cox__layout_balance(view, ns_per_row, rows);
+    double ns = layout_balance(view, ns_per_row, rows);
     if (reason == COX_REASON_BALANCED) {
-        double gain = cox__layout_predict(view, ns_per_row, current) / ns - 1.0;
+        double gain = layout_predict(view, ns_per_row, current) / ns - 1.0;
         if (gain <= fmax(MOVE_GAIN, MOVE_ERRORS * gain_error(state)))
             return COX_REASON_KEPT;
     }
@@ -274,7 +272,9 @@ static void set_alone(struct state *state, bool alone)
 {
     state->alone = alone;
     state->since = state->steady = state->losing = 0;
-    state->pause = cox__double_pause(state->pause, ALONE_PAUSE_MAX);
+    state->pause *= 2;
+    if (state->pause > ALONE_PAUSE_MAX)
+        state->pause = ALONE_PAUSE_MAX;
 }
 
 /* The expected time of the split. The last of several devices finishes later than their averages
@@ -355,12 +355,11 @@ static void decide_alone(struct state *state, const struct cox_sched_view *view,
 static cox_status split(void *memory, const struct cox_sched_view *view, struct cox_split *out)
 {
     struct state *state = memory;
-    uint32_t last = 0;
-    if (cox__layout_usable_count(view, &last) == 0)
+    if (!layout_any_usable(view))
         return COX_E_NO_DEVICE;
 
-    struct cox__frame_sum sum;
-    while (cox__history_take(&state->history, &sum))
+    struct frame_sum sum;
+    while (history_take(&state->history, &sum))
         learn(state, &sum);
     state->frame_rows = view->rows;
 
@@ -376,7 +375,7 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     for (uint32_t d = 0; d < view->device_count; d++)
         rows[d] = state->devices[d].rows;
 
-    double ns = cox__layout_predict(view, ns_per_row, rows);
+    double ns = layout_predict(view, ns_per_row, rows);
     if (timed)
         decide_alone(state, view, with_jitter(state, ns));
 
@@ -386,14 +385,14 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
         out->reason = COX_REASON_DROPPED;
         ns = state->devices[state->alone_on].alone_ns;
     } else {
-        cox__history_lay_out(&state->history, view, rows, out);
-        ns = cox__layout_predict(view, ns_per_row, rows);
+        history_lay_out(&state->history, view, rows, out);
+        ns = layout_predict(view, ns_per_row, rows);
     }
 
     if (timed)
-        out->predicted_ns = cox__layout_ns(ns);
+        out->predicted_ns = layout_ns(ns);
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_ewma = {
+const struct cox_policy policy_ewma = {
     .name = "ewma", .state_bytes = state_bytes, .init = init, .split = split, .observe = observe};

@@ -1,14 +1,14 @@
 /* What `last-frame`, `mean10` and `ewma` share: they learn from all bands that a device has in a
  * frame, and they probe devices that are left out. The state of these policies begins with a struct
- * cox__history.
+ * history.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef COX_POLICIES_HISTORY_H
-#define COX_POLICIES_HISTORY_H
+#ifndef COMPARED_HISTORY_H
+#define COMPARED_HISTORY_H
 
 #include <coxswain/sched.h>
 
 /* One device's bands of one frame, added up. A frame may give a device several bands. */
-struct cox__frame_sum {
+struct frame_sum {
     uint32_t device;
     uint64_t frame;
     uint64_t rows; /* 0 = empty */
@@ -17,40 +17,40 @@ struct cox__frame_sum {
 };
 
 /* How long a device has been left out. */
-struct cox__left_out {
+struct left_out {
     uint32_t out_frames; /* frames since the device was left out or probed */
     uint32_t in_frames;  /* frames since it got rows again */
     uint32_t pause;      /* frames until it is probed; 0 = the shortest pause */
 };
 
-struct cox__history {
+struct history {
     uint32_t device_count;
-    uint32_t cursor; /* of cox__history_take */
-    struct cox__frame_sum sums[COX_DEVICES_MAX];
-    struct cox__left_out left_out[COX_DEVICES_MAX];
+    uint32_t cursor; /* of history_take */
+    struct frame_sum sums[COX_DEVICES_MAX];
+    struct left_out left_out[COX_DEVICES_MAX];
 };
 
 /* A policy's `init`, for policies without options. */
-cox_status cox__history_init(void *memory, const struct cox_sched_view *view,
-                             const struct cox_policy_options *options);
+cox_status history_init(void *memory, const struct cox_sched_view *view,
+                        const struct cox_policy_options *options);
 
 /* Add a band to the sum of its device. If the sum belongs to another frame, that sum is complete:
  * it is moved to `*complete`, and a new one begins with the band. Ignored are shadows, unfinished
  * bands, and bands without rows or time. Returns whether `*complete` was filled. */
-bool cox__history_add(struct cox__history *history, const struct cox_measurement *measurement,
-                      struct cox__frame_sum *complete);
+bool history_add(struct history *history, const struct cox_measurement *measurement,
+                 struct frame_sum *complete);
 
 /* Move the sum of the next device that has one to `*complete`; false = no device has one. A policy
  * takes them all before it decides. Bands of the same frame that are observed later make a new
  * sum. */
-bool cox__history_take(struct cox__history *history, struct cox__frame_sum *complete);
+bool history_take(struct history *history, struct frame_sum *complete);
 
 /* Fill in the bands of `rows`, and probe at most one device in a frame. A usable device that was
  * left out for its pause gets the smallest band, taken from the device with most rows. Without rows
  * the device is never measured, and one bad measurement would leave it out for good. The pause
  * doubles with every probe until the device has had rows for as long. A probe changes `rows` and
  * sets COX_REASON_PROBE. */
-void cox__history_lay_out(struct cox__history *history, const struct cox_sched_view *view,
-                          uint32_t *rows, struct cox_split *out);
+void history_lay_out(struct history *history, const struct cox_sched_view *view, uint32_t *rows,
+                     struct cox_split *out);
 
 #endif

@@ -4,9 +4,9 @@
  * measured again. A frame costs one launch and takes as long as on one device; a stream of frames
  * is as fast as all devices together.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "policies.h"
-#include "split/layout.h"
-#include "split/strict_fp.h"
+#include "common/policies/registry.h"
+#include "common/policies/layout.h"
+#include "common/strict_fp.h"
 
 enum {
     IN_FLIGHT = 16,
@@ -89,7 +89,7 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
 {
     struct state *state = memory;
     double guess[COX_DEVICES_MAX] = {0}, best_ns = 0;
-    const bool timed = cox__layout_guess(view, guess);
+    const bool timed = layout_guess(view, guess);
     const uint64_t first = oldest_queued(state, view);
     const double scale = scale_of_guesses(state, view, guess);
     uint32_t best = view->device_count;
@@ -124,14 +124,14 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     if (state->frame_ns[best] > 0)
         out->reason = COX_REASON_BALANCED;
     if (timed || state->frame_ns[best] > 0)
-        out->predicted_ns = cox__layout_ns(best_ns);
+        out->predicted_ns = layout_ns(best_ns);
 
     return COX_OK;
 }
 
-const struct cox_policy cox__policy_inter_frame = {.name = "inter-frame",
-                                                   .state_bytes = state_bytes,
-                                                   .init = init,
-                                                   .split = split,
-                                                   .observe = observe,
-                                                   .observe_frame = observe_frame};
+const struct cox_policy policy_inter_frame = {.name = "inter-frame",
+                                              .state_bytes = state_bytes,
+                                              .init = init,
+                                              .split = split,
+                                              .observe = observe,
+                                              .observe_frame = observe_frame};
