@@ -41,10 +41,6 @@ DOORS = [
 LAST = "library"  # the door of a page that no pattern matches
 
 
-def git(*arguments):
-    return subprocess.check_output(["git", "-C", root, *arguments], text=True)
-
-
 def read(path):
     with open(path, encoding="utf-8") as file:
         return file.read()
@@ -58,11 +54,15 @@ def write(name, text):
 
 
 # --- Pages -----------------------------------------------------------------------------------------------------------
-files = [name for name in git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0") if os.path.isfile(os.path.join(root, name))]
+def below(folder, ending):
+    """The files below a folder of the repository, by their paths in it."""
+    paths = (os.path.join(at, name) for at, _, names in os.walk(os.path.join(root, folder)) for name in names if name.endswith(ending))
+    return sorted(os.path.relpath(path, root) for path in paths)
+
+
 staged = {"README.md": "index", "CONTRIBUTING.md": "contributing", "CHANGELOG.md": "changelog"}
-for name in files:
-    if name.startswith("docs/") and name.endswith(".md"):
-        staged[name] = name[len("docs/"):-len(".md")]
+for name in below("docs", ".md"):
+    staged[name] = name[len("docs/"):-len(".md")]
 
 
 def adapt(name, page):
@@ -86,8 +86,9 @@ def adapt(name, page):
             return text.strip("![]")
         copy(path, os.path.join(work, "extra/source"), ".txt")
         return f'<a href="{up}source/{path}.txt">{text[1:-1]}</a>'
-    return re.sub(r"^```.*?^```|(?<!`)`[^`\n]+`(?!`)(?!\]\()|(?P<text>!?\[(?:[^]`]|`[^`]*`)*\])\((?P<target>[^)\s]+)\)", lambda m: link(m) if m["text"] else m[0],
-                  read(os.path.join(root, name)), flags=re.M | re.S)
+    # Code is passed over.
+    links = re.compile(r"^```.*?^```|(?<!`)`[^`\n]+`(?!`)(?!\]\()|(?P<text>!?\[(?:[^]`]|`[^`]*`)*\])\((?P<target>[^)\s]+)\)", re.M | re.S)
+    return links.sub(link, read(os.path.join(root, name)))
 
 
 def copy(path, to, ending=""):
@@ -100,7 +101,7 @@ def about(page):
     """Title, and the first two sentences."""
     text = read(os.path.join(source, page + ".md"))
     title = re.search(r"^# (.*)$", text, re.M)[1]
-    first = re.search(r"^# .*\n+(?P<text>[^\n#|<`!\s][^\n]*(?:\n[^\n]+)*)", text)
+    first = re.search(r"^# .*\n+(?P<text>(?!```)[^\n#|<!\s][^\n]*(?:\n[^\n]+)*)", text)
     words = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", " ".join(first["text"].split())) if first else ""
     return title, " ".join(re.findall(r"\S.*?\.(?=\s|$)", words)[:2])
 
@@ -112,11 +113,12 @@ def toctree(pages, caption=""):
 
 for name, page in staged.items():
     write(page + ".md", adapt(name, page))
-headers = sorted(os.path.join(root, name) for name in files if name.startswith("include/coxswain/"))
+headers = [os.path.join(root, name) for name in below("include/coxswain", ".h")]
 subprocess.check_call([sys.executable, os.path.join(root, "cmake/reference.py"), "--site", os.path.join(source, "interface"), *headers])
 
 # --- Navigation ------------------------------------------------------------------------------------------------------
-pages = sorted(os.path.relpath(os.path.join(folder, name), source)[:-3] for folder, _, names in os.walk(source) for name in names if name.endswith(".md"))
+pages = sorted(os.path.relpath(os.path.join(folder, name), source)[:-len(".md")]
+               for folder, _, names in os.walk(source) for name in names if name.endswith(".md"))
 pages.remove("index")
 doors = {key: [] for key, *_ in DOORS}
 for key, _, _, _, patterns in DOORS:
@@ -138,7 +140,7 @@ for key, title, says, pictures, _ in DOORS:
     for page in doors[key]:
         name, words = about(page)
         text += f"* [{name}]({page}.md)" + (f": {words}" if words else "") + "\n"
-    for path, words in pictures:
+    for path, words in [picture for picture in pictures if os.path.exists(os.path.join(root, picture[0]))]:
         copy(path, source)
         text += f"\n![{words}]({path})\n\n*{words}.*\n"
     write(key + ".md", text)
