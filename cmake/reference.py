@@ -35,8 +35,9 @@ code, pre { font: 14px/1.5 ui-monospace, SFMono-Regular, "DejaVu Sans Mono", Men
 pre { background: var(--shade); border-radius: 6px; padding: 10px 14px; margin: 0 0 12px; overflow-x: auto; overflow-wrap: normal; }
 dt { margin-top: 8px; }
 dd { margin: 0 0 0 24px; }
-dl.members { border-left: 3px solid var(--rule); padding-left: 14px; }
-dl.members dd { color: var(--soft); }
+ul { margin: 0 0 12px; }
+.members { border-left: 3px solid var(--rule); padding-left: 14px; list-style: none; }
+.members dd { color: var(--soft); }
 .soft, .index { color: var(--soft); font-size: 15px; }
 .index { columns: 260px; list-style: none; margin: 0; padding: 0; }
 .index li { padding: 2px 0; }
@@ -205,10 +206,18 @@ def indent_of(line):
     return len(line) - len(line.lstrip())
 
 
+def definitions(items, attributes=""):
+    """A list of <dt> and <dd>; without any <dd> it is a plain one."""
+    items = "".join(items)
+    if "<dd>" in items:
+        return f"<dl{attributes}>{items}</dl>"
+    return f"<ul{attributes}>{items.replace('<dt', '<li').replace('</dt>', '</li>')}</ul>"
+
+
 def list_of(lines, own):
     """A list: TERM, two spaces or more, TEXT; what is as far in as TEXT goes on with it, what is less far in is a list within."""
     least = min(map(indent_of, lines))
-    out, item = ["<dl>"], None
+    out, item = [], None
 
     def put():
         if item:
@@ -233,7 +242,7 @@ def list_of(lines, own):
         else:
             item[2].append(line)
     put()
-    return "".join(out) + "</dl>"
+    return definitions(out)
 
 
 LABEL = re.compile(r"(Thread-safety|Errors(?:[ ,][^:.()]*)?|Blocks|Source|Cost|mapping|analysis|COX_[A-Z_]+):(?=\s|$)")
@@ -311,7 +320,7 @@ def render(group, site=False):
                 mark = "" if ids == d.place else f' id="{ids}"'  # the heading has the id
                 rows.append(f"<dt{mark}><code>{linked(code, set(names))}</code></dt>"
                             + (f"<dd>{prose(comment)}</dd>" if comment else ""))
-            parts.append('<dl class="members">' + "".join(rows) + "</dl>")
+            parts.append(definitions(rows, ' class="members"'))
         else:
             parts.append(f"<pre>{linked(signature(d), own)}</pre>")
     parts.append("</div>\n" if site else "</section>")

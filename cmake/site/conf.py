@@ -25,6 +25,11 @@ class Translator(HTML5Translator):
         super().depart_table(node)
         self.body.append("</div>\n")
 
+    def visit_entry(self, node):  # an empty heading of a column is a cell
+        super().visit_entry(node)
+        if self.body[-1].startswith("<th") and not node.astext().strip():
+            self.body[-1], self.context[-1] = "<td>", "</td>\n"
+
 
 def setup(app):
     app.set_translator("html", Translator)
