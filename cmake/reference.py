@@ -224,10 +224,14 @@ def list_of(lines, own):
             term, words, inner, _ = item
             nested = list_of(inner, own) if inner else ""
             out.append(f"<dt><code>{linked(term, own)}</code></dt><dd>{inline(' '.join(words), own)}{nested}</dd>" if words or nested
-                       else f"<dt>{inline(term, own)}</dt>")
+                       else f"<dt>{inline(term.removeprefix('- '), own)}</dt>")
     for line in lines:
         if indent_of(line) == least and not (item and not item[1] and item[0].count("(") > item[0].count(")")):
             match = re.match(r"(\s*)(.*?\S)(\s{2,})(\S.*)$", line)
+            sentence = item and not item[1] and not match and item[0].count(" ") > 3 and item[0][-1] not in ".:;"
+            if sentence and re.match(r"\s*[a-z]+ ", line):  # it goes on
+                item[0] += " " + line.strip()
+                continue
             if item and not item[1] and item[0].endswith(","):  # a term of two lines
                 item[0] += " " + (match[2] if match else line.strip())
                 item[1] += [match[4]] if match else []
@@ -258,7 +262,7 @@ def prose(lines, own=()):
             text = re.sub(r"(?<=[.)] )(?=(?:Thread-safety|Errors[^:.()]*|Blocks|Cost|Source):)", "\0", text)
             for part in text.split("\0"):
                 label = LABEL.match(part)
-                out.append(f"<p><b>{label[0]}</b>{inline(part[label.end():], own)}</p>" if label else f"<p>{inline(part, own)}</p>")
+                out.append(f"<p><b>{inline(label[0], own)}</b>{inline(part[label.end():], own)}</p>" if label else f"<p>{inline(part, own)}</p>")
             words.clear()
 
     def end_block():
