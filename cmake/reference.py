@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Make one HTML page of the public headers, for people: each declaration and its comment, as in the header.
-#   reference.py [-o PAGE.html] HEADER...
+#   reference.py [-o PAGE.html] [--site FOLDER] HEADER...
+# --site writes the same as pages of Markdown for cmake/site/build.py: one for each header, and an index.
 # A declaration without a comment, and a comment that names something undeclared, give exit status 1 and a line on
 # standard error.
 #
@@ -34,8 +35,9 @@ code, pre { font: 14px/1.5 ui-monospace, SFMono-Regular, "DejaVu Sans Mono", Men
 pre { background: var(--shade); border-radius: 6px; padding: 10px 14px; margin: 0 0 12px; overflow-x: auto; overflow-wrap: normal; }
 dt { margin-top: 8px; }
 dd { margin: 0 0 0 24px; }
-dl.members { border-left: 3px solid var(--rule); padding-left: 14px; }
-dl.members dd { color: var(--soft); }
+ul { margin: 0 0 12px; }
+.members { border-left: 3px solid var(--rule); padding-left: 14px; list-style: none; }
+.members dd { color: var(--soft); }
 .soft, .index { color: var(--soft); font-size: 15px; }
 .index { columns: 260px; list-style: none; margin: 0; padding: 0; }
 .index li { padding: 2px 0; }
@@ -178,6 +180,7 @@ def read(path):
 
 # --- HTML ------------------------------------------------------------------------------------------------------------
 anchors = {}  # of every name: the place of its declaration
+pages = {}  # of every place: its page, if there are several
 
 
 def linked(text, own=()):
@@ -189,7 +192,7 @@ def linked(text, own=()):
             head, _, field = name.partition(".")
             return linked(head, own) + html.escape("." + field)
         before += " " if before else ""
-        return before + (name if target is None or target in own else f'<a href="#{target}">{name}</a>')
+        return before + (name if target is None or target in own else f'<a href="{pages.get(target, "")}#{target}">{name}</a>')
     parts = re.split(r"((?:\bstruct )?\b(?:cox|COX)_\w+(?:\.[a-z]\w*)?)", text)
     return "".join(link(part) if i % 2 else html.escape(part, quote=False) for i, part in enumerate(parts))
 
@@ -203,20 +206,32 @@ def indent_of(line):
     return len(line) - len(line.lstrip())
 
 
+def definitions(items, attributes=""):
+    """A list of <dt> and <dd>; without any <dd> it is a plain one."""
+    items = "".join(items)
+    if "<dd>" in items:
+        return f"<dl{attributes}>{items}</dl>"
+    return f"<ul{attributes}>{items.replace('<dt', '<li').replace('</dt>', '</li>')}</ul>"
+
+
 def list_of(lines, own):
     """A list: TERM, two spaces or more, TEXT; what is as far in as TEXT goes on with it, what is less far in is a list within."""
     least = min(map(indent_of, lines))
-    out, item = ["<dl>"], None
+    out, item = [], None
 
     def put():
         if item:
             term, words, inner, _ = item
             nested = list_of(inner, own) if inner else ""
             out.append(f"<dt><code>{linked(term, own)}</code></dt><dd>{inline(' '.join(words), own)}{nested}</dd>" if words or nested
-                       else f"<dt>{inline(term, own)}</dt>")
+                       else f"<dt>{inline(term.removeprefix('- '), own)}</dt>")
     for line in lines:
         if indent_of(line) == least and not (item and not item[1] and item[0].count("(") > item[0].count(")")):
             match = re.match(r"(\s*)(.*?\S)(\s{2,})(\S.*)$", line)
+            sentence = item and not item[1] and not match and item[0].count(" ") > 3 and item[0][-1] not in ".:;"
+            if sentence and re.match(r"\s*[a-z]+ ", line):  # it goes on
+                item[0] += " " + line.strip()
+                continue
             if item and not item[1] and item[0].endswith(","):  # a term of two lines
                 item[0] += " " + (match[2] if match else line.strip())
                 item[1] += [match[4]] if match else []
@@ -231,7 +246,7 @@ def list_of(lines, own):
         else:
             item[2].append(line)
     put()
-    return "".join(out) + "</dl>"
+    return definitions(out)
 
 
 LABEL = re.compile(r"(Thread-safety|Errors(?:[ ,][^:.()]*)?|Blocks|Source|Cost|mapping|analysis|COX_[A-Z_]+):(?=\s|$)")
@@ -247,13 +262,16 @@ def prose(lines, own=()):
             text = re.sub(r"(?<=[.)] )(?=(?:Thread-safety|Errors[^:.()]*|Blocks|Cost|Source):)", "\0", text)
             for part in text.split("\0"):
                 label = LABEL.match(part)
-                out.append(f"<p><b>{label[0]}</b>{inline(part[label.end():], own)}</p>" if label else f"<p>{inline(part, own)}</p>")
+                out.append(f"<p><b>{inline(label[0], own)}</b>{inline(part[label.end():], own)}</p>" if label else f"<p>{inline(part, own)}</p>")
             words.clear()
 
     def end_block():
-        if block:
+        least = min(map(indent_of, block), default=0)
+        if least >= 4:  # code
+            out.append("<pre>" + linked("\n".join(line[least:] for line in block), own) + "</pre>")
+        elif block:
             out.append(list_of(block, own))
-            block.clear()
+        block.clear()
     for line in lines + [""]:
         if not line or indent_of(line) < 2:
             end_block()
@@ -284,15 +302,19 @@ def signature(declaration):
     return f"{match[1]}(\n    " + ",\n    ".join(arguments) + ");"
 
 
-def render(group):
+def render(group, site=False):
     first = group[0]
     shown = [d for d in group if d.kind != "macro" or not d.name.endswith("_MAP") or len(group) == 1]
     own = {d.place for d in group}
     headings = []
     for d in group:
         tag = f"{d.kind} " if d.kind in ("struct", "enum") and d.name.islower() else ""
-        headings.append(f'<a id="{d.place}" href="#{d.place}">{tag}{d.name}</a>')
-    parts = ['<section class="item">', f"<h3>{'<br>'.join(headings)}</h3>"]
+        headings.append(f"{tag}{d.name}" if site else f'<a id="{d.place}" href="#{d.place}">{tag}{d.name}</a>')
+    if site:
+        marks = "".join(f'<span id="{d.place}"></span>' for d in group)
+        parts = [f"\n## {', '.join(headings)}\n", f'<div class="item">{marks}']
+    else:
+        parts = ['<section class="item">', f"<h3>{'<br>'.join(headings)}</h3>"]
     parts.append(prose(first.comment, own))
     for d in shown:
         if d.kind in ("struct", "enum"):
@@ -302,24 +324,27 @@ def render(group):
                 mark = "" if ids == d.place else f' id="{ids}"'  # the heading has the id
                 rows.append(f"<dt{mark}><code>{linked(code, set(names))}</code></dt>"
                             + (f"<dd>{prose(comment)}</dd>" if comment else ""))
-            parts.append('<dl class="members">' + "".join(rows) + "</dl>")
+            parts.append(definitions(rows, ' class="members"'))
         else:
             parts.append(f"<pre>{linked(signature(d), own)}</pre>")
-    parts.append("</section>")
+    parts.append("</div>\n" if site else "</section>")
     return "\n".join(parts)
 
 
 def link_list(places):
-    entries = (f'<li><a href="#{place}">{name}</a></li>' for name, place in sorted(places))
+    entries = (f'<li><a href="{pages.get(place, "")}#{place}">{name}</a></li>' for name, place in sorted(places))
     return f'<ul class="index">{"".join(entries)}</ul>'
 
 
-def page(headers, version):
-    """All of it."""
-    groups = [(h, entry) for h, _, found in headers for entry in found if isinstance(entry[0], Declaration)]
-    functions = {d.name for _, group in groups for d in group if d.kind == "function"}
-    for h, group in groups:
-        for d in group:
+def declarations(found):
+    return [d for entry in found if isinstance(entry[0], Declaration) for d in entry]
+
+
+def place_all(headers):
+    """Give each declaration its anchor."""
+    functions = {d.name for _, _, found in headers for d in declarations(found) if d.kind == "function"}
+    for _, _, found in headers:
+        for d in declarations(found):
             # A struct may have the name of a function. The word `struct` in front of it tells them apart.
             if d.kind == "struct" and d.name in functions:
                 d.place = anchors[f"struct {d.name}"] = f"struct-{d.name}"
@@ -330,33 +355,68 @@ def page(headers, version):
                 anchors.setdefault(place, place)
     for h, _, _ in headers:
         anchors.setdefault(h, h)
+
+
+def summary_of(about):
+    return linked(re.split(r"(?<=\.) ", " ".join(" ".join(about).split()))[0])
+
+
+def index_lists(headers):
+    """Of each kind of name: its title, and links."""
+    everything = [d for _, _, found in headers for d in declarations(found)]
+    kinds = (("Functions", ("function",)), ("Types", ("struct", "enum", "type", "callback")), ("Macros", ("macro",)))
+    for title, wanted in kinds:
+        of_kind = [d for d in everything if d.kind in wanted]
+        yield title, link_list([(d.name, d.place) for d in of_kind if d.kind == "macro" or d.name.islower()])
+    yield "Constants", link_list([(names[0], names[0]) for d in everything if d.kind == "enum" for _, names, _ in d.members])
+
+
+def page(headers, version):
+    """All of it."""
     out = ["<!doctype html>", '<html lang="en">', '<head><meta charset="utf-8">',
            '<meta name="viewport" content="width=device-width, initial-scale=1">',
            f"<title>Coxswain {version}: the interface</title>", f"<style>{STYLE}</style></head>", "<body><main>",
            f"<h1>Coxswain {version}</h1>", '<p class="soft">The interface, from the comments of its headers.</p>', "<nav>"]
     for h, about, found in headers:
-        names = [d.name for entry in found if isinstance(entry[0], Declaration) for d in entry]
-        if names:
-            summary = re.split(r"(?<=\.) ", " ".join(" ".join(about).split()))[0]
-            out.append(f'<p><a href="#{h}"><b>coxswain/{h}</b></a><br><span class="soft">{linked(summary)}</span></p>')
+        if declarations(found):
+            out.append(f'<p><a href="#{h}"><b>coxswain/{h}</b></a><br><span class="soft">{summary_of(about)}</span></p>')
     out.append('<p><a href="#index"><b>Index</b></a></p></nav>')
     for h, about, found in headers:
-        if not any(isinstance(entry[0], Declaration) for entry in found):
+        if not declarations(found):
             continue
         out.append(f'<h2 id="{h}">coxswain/{h}</h2>')
         out.append(prose(about))
         for entry in found:
             out.append(render(entry) if isinstance(entry[0], Declaration) else prose(entry))
     out.append('<h2 id="index">Index</h2>')
-    kinds = (("Functions", ("function",)), ("Types", ("struct", "enum", "type", "callback")), ("Macros", ("macro",)))
-    for title, wanted in kinds:
-        of_kind = [d for _, group in groups for d in group if d.kind in wanted]
-        places = [(d.name, d.place) for d in of_kind if d.kind == "macro" or d.name.islower()]
-        out.append(f"<h3>{title}</h3>{link_list(places)}<p></p>")
-    values = [(names[0], names[0]) for _, group in groups for d in group if d.kind == "enum" for _, names, _ in d.members]
-    out.append(f"<h3>Constants</h3>{link_list(values)}")
+    for title, links in index_lists(headers):
+        out.append(f"<h3>{title}</h3>{links}<p></p>")
     out.append("</main></body></html>")
     return "\n".join(out) + "\n"
+
+
+def write_site(headers, folder):
+    """Markdown whose blocks are HTML: a blank line would end such a block."""
+    def put(name, parts):
+        with open(os.path.join(folder, name + ".md"), "w", encoding="utf-8") as file:
+            file.write("\n".join(parts) + "\n")
+
+    for h, _, found in headers:
+        pages[h] = f"{h[:-2]}.html"
+        for d in declarations(found):
+            pages[d.place] = pages[h]
+            pages.update((anchors[names[0] if d.kind == "enum" else f"{d.name}.{names[0]}"], pages[h]) for _, names, _ in d.members)
+    os.makedirs(folder, exist_ok=True)
+    listed = []
+    for h, about, found in headers:
+        bodies = [render(entry, True) if isinstance(entry[0], Declaration) else f"<div>{prose(entry)}</div>\n" for entry in found]
+        put(h[:-2], [f"# coxswain/{h}\n", f'<div><span id="{h}"></span>{prose(about)}</div>\n', *bodies])
+        listed.append(f'<dt><a href="{pages[h]}"><code>coxswain/{h}</code></a></dt><dd>{summary_of(about)}</dd>')
+    out = ["# The interface\n", "Functions, types and macros, from the comments of the headers. For programmers who use the library.\n",
+           f"<dl>{''.join(listed)}</dl>\n"]
+    for title, links in index_lists(headers):
+        out += [f"## {title}\n", links + "\n"]
+    put("index", out)
 
 
 def complain(headers):
@@ -381,16 +441,20 @@ def complain(headers):
 
 arguments = argparse.ArgumentParser()
 arguments.add_argument("-o", dest="output")
+arguments.add_argument("--site")
 arguments.add_argument("headers", nargs="+")
 options = arguments.parse_args()
 read_headers = [read(path) for path in sorted(options.headers)]
 numbers = {d.name: d.source.split()[-1].strip('"') for _, _, found in read_headers for entry in found
            if isinstance(entry[0], Declaration) for d in entry if d.name == "COX_VERSION_STRING"}
+place_all(read_headers)
 made = page(read_headers, numbers.get("COX_VERSION_STRING", ""))
 complain(read_headers)
 if options.output:
     with open(options.output, "w", encoding="utf-8") as output:
         output.write(made)
+if options.site:
+    write_site(read_headers, options.site)
 for problem in dict.fromkeys(problems):
     print(problem, file=sys.stderr)
 sys.exit(bool(problems))
