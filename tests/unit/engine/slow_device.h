@@ -29,8 +29,8 @@ static inline void check_slow_device(const struct cox__session_spec *given, cons
         for (uint32_t b = 0; b < last->band_count; b++)
             devices |= 1u << last->bands[b].device;
         cr_assert_eq(devices, 3, "%s: %s", name, cox_reason_text(last->total.reason));
-        cr_assert_lt(last->total.end_ns - last->total.start_ns, last->total.pool_rows == 400 ? 850000u : 650000u, "%s: %llu ns", name,
-                     (unsigned long long)(last->total.end_ns - last->total.start_ns));
+        cr_assert_lt(last->total.end_ns - last->total.start_ns, last->total.pool_rows == 400 ? 850000u : 650000u,
+                     "%s: %llu ns", name, (unsigned long long)(last->total.end_ns - last->total.start_ns));
     }
     close_rig();
 }
