@@ -12,8 +12,8 @@ install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${CMAKE
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(linked IN ITEMS
         examples/programs/cluster/kubernetes.yaml examples/programs/cluster/lab.sh examples/programs/cluster/parallel.sh examples/programs/cluster/slurm.sh
-        examples/data/LICENSE examples/programs/gstreamer/convolve.c examples/hello.c examples/programs/lab/data/sharpen.cl examples/programs/lab/data/sharpen.json
-        examples/programs/lab/data/soften.cl examples/programs/lab/data/soften.json examples/programs/lab/store/schema.sql examples/video.c runtime/stream/stream.c
+        examples/data/LICENSE examples/programs/gstreamer/convolve.c examples/programs/lab/data/sharpen.cl examples/programs/lab/data/sharpen.json
+        examples/programs/lab/data/soften.cl examples/programs/lab/data/soften.json examples/programs/lab/store/schema.sql runtime/stream/stream.c
         examples/programs/common/policies/history.h examples/programs/common/policies/registry.c examples/programs/common/policies/registry.h
         sched/split/waterfill.c
         tests/install/consumer/frame.cpp tests/interop/vulkan.c)
@@ -21,6 +21,8 @@ foreach(linked IN ITEMS
     install(FILES ${linked} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
 install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_DOCDIR}/include/coxswain)
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.c" PATTERN programs EXCLUDE
+    PATTERN data EXCLUDE PATTERN scenarios EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/coxswain)
 install(EXPORT coxswain-targets NAMESPACE coxswain:: DESTINATION ${package_dir})

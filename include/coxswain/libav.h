@@ -410,8 +410,8 @@ static inline void cox_av_plane_free_(void *opaque, uint8_t *data)
     cox_av_pool_unlock_unref_(pool);
 }
 
-/* Take memory of that size, and mark it as used. If there is none, idle memory is freed, which has
- * other sizes, and new memory is created. Returns NULL if out of memory. */
+/* Take memory of that size, and mark it as used. If no memory of that size is idle, idle memory
+ * of other sizes is freed, and new memory is created. Returns NULL if out of memory. */
 static inline struct cox_av_memory *cox_av_pool_take_(struct cox_av_pool *pool, size_t bytes)
 {
     struct cox_av_memory *found = NULL, *old = NULL;

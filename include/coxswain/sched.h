@@ -257,7 +257,7 @@ struct cox_policy_options {
     uint64_t deadline_ns;
     uint32_t chunk_rows; /* "chunks"; 0 = a 32nd of the frame */
 
-    /* The application's, for the `init` of its own policy. The library does not use it. */
+    /* For `init` of a custom policy. The library does not read it. */
     void *user;
 };
 

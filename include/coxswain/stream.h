@@ -217,12 +217,11 @@ struct cox_video_result {
     float peak_nits; /* that the frame was mapped with */
     float gain;
 
-    /* COX_PEAK_PREVIOUS and COX_PEAK_CURRENT: whether a scene begins with this frame, and what its
-     * histogram shows: the light that 99.995 % of its blocks of 2 x 2 pixels do not exceed (0 for a
-     * black frame), and the light at the mean of the signal. */
-    bool cut;
+    /* COX_PEAK_PREVIOUS and COX_PEAK_CURRENT: from the frame's histogram. */
+    bool cut; /* a scene begins with this frame */
+    /* 99.995 % of the blocks of 2 x 2 pixels do not exceed this light. 0 for a black frame. */
     float scene_peak_nits;
-    float scene_average_nits;
+    float scene_average_nits; /* the light at the mean of the signal */
 };
 
 /* Receive the next frame, in the order of sending. With `wait` the call blocks until that frame is

@@ -28,8 +28,8 @@ struct cox__scene {
     uint64_t blocks;
 };
 
-/* Fill *out from a frame's histogram. `shape` and `settings` are those of the frame: they give the
- * transfer of the histogram's steps, and the light that the signal represents. */
+/* Fill *out from a frame's histogram. `shape` and `settings` are those of the frame. They define
+ * the light of each step of the histogram. */
 void cox__scene_read(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
                      const uint32_t *histogram, struct cox__scene *out);
 

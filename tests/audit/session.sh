@@ -12,8 +12,8 @@
 [ -z "${ASAN_OPTIONS:-}${COX_SHORT:-}" ] && enough=1000 || enough=150
 frames=${FRAMES:-$enough}
 
-# audit NAME DEVICES: run every pipeline with `static`, whose bands stay, and with `adaptive`, the default policy, whose bands
-# move, and which also measures on copies. `chunks` gives out rows on demand.
+# audit NAME DEVICES: run every pipeline with two policies. The bands of `static` stay. Those of `adaptive` move, and it also
+# measures with shadow runs. One pipeline also runs with `chunks`, which assigns rows on demand.
 audit() {
     wanted || return
     for pair in rows/static rows/adaptive rows/chunks contracts/static contracts/adaptive passes/static passes/adaptive \

@@ -35,7 +35,7 @@ static inline void see(uint32_t rows, uint32_t row_alignment, uint32_t device_co
         devices[d] = (struct cox_sched_device){true, 1, 0};
 }
 
-/* Another policy, or the same anew. */
+/* Begin with another policy, or restart the same one. */
 static inline void begin_policy(const struct cox_policy *given, const struct cox_policy_options *options)
 {
     cr_assert_not_null(given);

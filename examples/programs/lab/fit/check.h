@@ -12,7 +12,7 @@ struct lab_fit_check {
     bool simple; /* it keeps no model; --check holds only these to the limits */
     double mean_ns, p99_ns;
     double forecast_ns, forecast_p99_ns; /* over all seeds */
-    double own_ns, own_p99_ns;           /* with the levels of its own sessions; 0 = unknown */
+    double own_ns, own_p99_ns;           /* with the levels that its sessions had; 0 = unknown */
 };
 
 /* Simulate the recorded policies, and each device that was recorded alone, in the scenario. Fills

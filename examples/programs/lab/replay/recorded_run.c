@@ -62,7 +62,7 @@ static sqlite3_stmt *query(const struct reader *reader, const char *sql, int64_t
     return statement;
 }
 
-/* Call `take` for each row; it returns false to stop with a reason of its own. */
+/* Call `take` for each row; it returns false, with a message, to stop. */
 typedef bool take_fn(const struct reader *reader, sqlite3_stmt *row, void *into);
 
 static bool each_row(const struct reader *reader, const char *sql, int64_t number, take_fn *take,

@@ -41,7 +41,7 @@ enum { TAG_ASK = 1, TAG_RANGE = 2, NAME_BYTES = 4096 };
 
 /* The request for the next range, with the result of the last one. */
 struct ask {
-    uint64_t frames; /* 0 = it had none */
+    uint64_t frames; /* 0 = no range yet */
     double seconds;
 };
 
