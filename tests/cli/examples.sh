@@ -8,7 +8,7 @@ able "the examples" pocl || skip "there is no device that is known"
 export OCL_ICD_VENDORS="$work/pocl"
 
 examples() { # HOW: run all examples on the available devices
-    for name in hello blur histogram policy; do
+    for name in hello blur histogram own_opencl policy; do
         expect_status 0 "$name on $1" "$bin/$name"
         contains out '[ ,]0 values are wrong$'
     done
