@@ -560,8 +560,8 @@ COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session,
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session,
                                                   const struct cox_frame *frame);
 
-/* Wait until no frame is under way and all callbacks have run. Returns COX_OK even if frames
- * failed: their callbacks say so.
+/* Wait until no frame is under way and all callbacks have run. Returns the status of the first frame
+ * that failed without a callback, since the call before. Frames with a callback do not count.
  *
  * Not from a callback. */
 COX_API cox_status cox_session_wait(cox_session *session);
@@ -608,7 +608,8 @@ struct cox_session_device {
 struct cox_session_info {
     uint32_t row_alignment; /* bands begin at multiples of it */
     char policy[32];
-    uint64_t frames_done; /* delivered, with any status */
+    uint64_t frames_done;   /* delivered, with any status */
+    uint64_t frames_failed; /* of them, with a status other than COX_OK */
     uint32_t device_count;
 
     /* Other `device` numbers of a session are indices into this array. */

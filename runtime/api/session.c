@@ -680,7 +680,13 @@ cox_status cox_session_wait(cox_session *session)
         return COX_E_INVALID;
 
     wait_for_frames(session);
-    return COX_OK;
+
+    pthread_mutex_lock(&session->lock);
+    const cox_status failure = session->counts.unseen_failure;
+    session->counts.unseen_failure = COX_OK;
+    pthread_mutex_unlock(&session->lock);
+
+    return failure;
 }
 
 cox_status cox_session_cancel(cox_session *session)
@@ -770,6 +776,7 @@ void cox_session_info(cox_session *session, struct cox_session_info *info)
 
     pthread_mutex_lock(&session->lock);
     found.frames_done = session->counts.done;
+    found.frames_failed = session->counts.failed;
     for (uint32_t d = 0; d < session->devices.count; d++)
         found.devices[d] = device_info(session, d);
     pthread_mutex_unlock(&session->lock);

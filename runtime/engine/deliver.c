@@ -54,6 +54,18 @@ static void conclude(struct cox_session *session, struct cox__frame *frame)
     cox__frame_report(session, frame);
 }
 
+/* Count a delivered frame. Called under the session's lock. */
+static void count(struct cox__counts *counts, cox_status status, cox_done_fn *done)
+{
+    counts->done++;
+    if (status == COX_OK)
+        return;
+
+    counts->failed++;
+    if (!done && counts->unseen_failure == COX_OK)
+        counts->unseen_failure = status;
+}
+
 /* Take the frame off the order, free its slot and call the application back. The slot comes before
  * the callback, which may submit the next frame and always finds a slot for it. */
 static void hand_back(struct cox_session *session, struct cox__frame *frame)
@@ -70,7 +82,7 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
 
     pthread_mutex_lock(&session->lock);
     frame->started = false;
-    session->counts.done++;
+    count(&session->counts, status, done);
     cox__frame_put_back(&session->slots, frame);
     pthread_mutex_unlock(&session->lock);
 

@@ -70,6 +70,9 @@ struct cox__counts {
      * shadow run that was not reported. */
     uint32_t under_way;
     uint64_t done;
+    uint64_t failed; /* of them, with a status other than COX_OK */
+    cox_status
+        unseen_failure; /* the first of a frame without a callback; cox_session_wait takes it */
     /* Frames with a lower index are cancelled. Written under the lock, read without it. */
     _Atomic uint64_t cancel_before;
 };

@@ -298,6 +298,36 @@ Test(engine, a_frame_without_a_callback_is_done_all_the_same)
     play_end(&play);
 }
 
+static void ignore(void *user, uint64_t frame, cox_status status)
+{
+    (void)user, (void)frame, (void)status;
+}
+
+/* Submit four frames and cancel them before the first one starts. */
+static void submit_and_cancel(struct play *play, cox_done_fn *done)
+{
+    fake_hold(play->fake);
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert_eq(cox__session_submit(play->session, RIG_FRAME(play->frames, i), done, NULL), COX_OK);
+    cox_session_cancel(play->session);
+    fake_release(play->fake);
+}
+
+Test(engine, waiting_returns_the_failure_of_a_frame_without_a_callback_once)
+{
+    struct play play = play_begin(&pair, 32, 8, 16, 4, &(const struct cox__session_spec){.in_flight = 4});
+    submit_and_cancel(&play, ignore);
+    cr_assert_eq(cox_session_wait(play.session), COX_OK, "the callbacks had it");
+    cr_assert_eq(rig_info(play.session).frames_failed, 4);
+
+    submit_and_cancel(&play, NULL);
+    cr_assert_eq(cox_session_wait(play.session), COX_E_CANCELLED);
+    cr_assert_eq(cox_session_wait(play.session), COX_OK);
+    cr_assert_eq(rig_info(play.session).frames_failed, 8);
+    cr_assert_eq(rig_info(play.session).frames_done, 8);
+    play_end(&play);
+}
+
 Test(engine, run_submits_waits_and_returns_the_frames_status)
 {
     struct play play = play_begin(&pair, 32, 8, 16, 1, &(const struct cox__session_spec){.no_warmup = true});
