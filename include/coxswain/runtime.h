@@ -97,7 +97,8 @@ struct cox_runtime_params {
  *   COX_E_INVALID      `out` is NULL. The syntax of `devices` is wrong, or it selects more than 32
  *                      devices. A device has too few compute units for its sub-devices. `reserve`
  *                      or `arithmetic` is not a value of its enum. This process may not use the
- *                      CPU `reserve_cpu`. A context in `contexts` is invalid.
+ *                      CPU `reserve_cpu`. A context in `contexts` is invalid. A parent of this
+ *                      process created a runtime before it forked.
  *   COX_E_NOT_FOUND    An entry of `devices` selects no device.
  *   COX_E_UNSUPPORTED  A device cannot be split as `devices` says. Or `arithmetic` is fma and a
  *                      device has no fma.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "misuse.h"
 
+#include <stdatomic.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 bool cox__misuse_forked(const cox_runtime *runtime, const char *function)
@@ -11,6 +13,25 @@ bool cox__misuse_forked(const cox_runtime *runtime, const char *function)
                  "%s: this is a child process, and the runtime is its parent's", function);
 
     return forked;
+}
+
+bool cox__misuse_inherited_opencl(const struct cox__log *log)
+{
+    /* The process that created the first runtime. It is the library's only state outside of
+     * runtimes: a child must find it without one. */
+    static _Atomic pid_t first;
+    pid_t expected = 0;
+    const pid_t self = getpid();
+
+    if (atomic_compare_exchange_strong(&first, &expected, self) || expected == self)
+        return false;
+
+    cox__log(log, COX_LOG_ERROR,
+             "cox_runtime_create: process %d created a runtime and then forked this process. "
+             "OpenCL drivers do not work after fork: start this process with exec or posix_spawn "
+             "(Python: multiprocessing.set_start_method(\"spawn\"))",
+             (int)expected);
+    return true;
 }
 
 bool cox__misuse_in_callback(const cox_runtime *runtime, const char *function)

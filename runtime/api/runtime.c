@@ -194,6 +194,8 @@ cox_status cox_runtime_create(const struct cox_runtime_params *params, cox_runti
     cox_status status = check_params(params, &log);
     if (status)
         return status;
+    if (cox__misuse_inherited_opencl(&log))
+        return COX_E_INVALID;
 
     cox_runtime *runtime = new_runtime(params);
     status = COX_E_NOMEM;

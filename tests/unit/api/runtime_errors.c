@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "real.h"
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 TestSuite(runtime_errors, .fini = close_all, .timeout = 600);
@@ -75,4 +76,33 @@ Test(runtime_errors, a_machine_with_a_platform_without_devices)
     unsetenv("RUSTICL_ENABLE");
     refused(&(const struct cox_runtime_params){.log = on_log, .reserve = COX_RESERVE_OFF}, COX_E_NO_DEVICE,
             "1 OpenCL platform is installed, but no device");
+}
+
+static bool refused_in_child(void)
+{
+    cox_runtime *own = NULL;
+    logged[0] = 0;
+    const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.log = on_log}, &own);
+    return status == COX_E_INVALID && !own && strstr(logged, "OpenCL drivers do not work after fork") &&
+           strstr(logged, "spawn");
+}
+
+/* A driver's threads do not exist in the child. Its first call would wait for them without end. */
+Test(runtime_errors, a_child_of_a_process_with_a_runtime_gets_none)
+{
+    for (int destroyed = 0; destroyed < 2; destroyed++) {
+        open_runtime(NULL);
+        if (destroyed)
+            close_all();
+
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(refused_in_child() ? EXIT_SUCCESS : EXIT_FAILURE);
+        cr_assert_gt(child, 0);
+
+        int how;
+        cr_assert_eq(waitpid(child, &how, 0), child);
+        cr_expect(WIFEXITED(how) && WEXITSTATUS(how) == EXIT_SUCCESS, "status %#x", (unsigned)how);
+        close_all();
+    }
 }
