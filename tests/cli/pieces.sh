@@ -59,7 +59,7 @@ run 0 'its whole' join 3.y4m 2.y4m 1.y4m -o ../joined.y4m --overwrite
 same "$work/ahead.y4m" "$work/joined.y4m" 'a look ahead'
 
 # The scene file in one run over the whole film, and a scene file that was edited.
-run 0 'one run by the file of scenes' "$film" --scene film.scene -o ../joined.y4m
+run 0 'one run by the scene file' "$film" --scene film.scene -o ../joined.y4m
 same "$work/ahead.y4m" "$work/joined.y4m"
 prints '^done ' 'a piece that is there' map "$film" --scene film.scene --share 2/3 -o 2.y4m
 sed 's/^scene 539$/scene 539 peak 5000/' film.scene >other.scene

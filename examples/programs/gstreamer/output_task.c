@@ -264,7 +264,7 @@ void tonemap_run_task(GstCoxTonemap *self)
     if (starts && !gst_pad_start_task(GST_BASE_TRANSFORM_SRC_PAD(self), turn, self, NULL)) {
         g_mutex_lock(&self->lock);
         self->task_runs = false;
-        self->flow = GST_FLOW_ERROR; /* no thread can be had */
+        self->flow = GST_FLOW_ERROR; /* no thread could be started */
         g_mutex_unlock(&self->lock);
     }
     g_mutex_unlock(&self->task_lock);

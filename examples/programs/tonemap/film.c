@@ -308,7 +308,7 @@ static struct cox_tonemap_options look_of(const struct film *film, uint64_t n)
                                         .box_downscale = plan->shape.scale == COX_SCALE_HALF};
 }
 
-/* With a file of scenes: set the light of frame `n`. */
+/* With a scene file: set the light of frame `n`. */
 static bool set_light(struct film *film, uint64_t n)
 {
     if (!film->plan.scenes)

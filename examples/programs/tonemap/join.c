@@ -87,7 +87,7 @@ static bool check_pieces(const struct piece *pieces, uint32_t count)
     return true;
 }
 
-/* Whether the pieces have the light of a file of scenes, and are of the source's film. */
+/* Whether the pieces have the light of a scene file, and are of the source's film. */
 static bool check_scenes_and_source(const struct piece *pieces, uint32_t count,
                                     const struct options *options)
 {

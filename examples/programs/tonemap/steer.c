@@ -95,7 +95,7 @@ static void begin(struct steering *steering, const struct profile *profile)
         steering->now.gain = profile->settings.gain;
 }
 
-/* Whether the output is a file of scenes for these parts already. People may have changed its
+/* Whether the output is a scene file for these parts already. People may have changed its
  * scenes. */
 static bool is_done(const struct part *parts, uint64_t count, const char *output)
 {

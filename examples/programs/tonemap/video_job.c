@@ -23,7 +23,7 @@
 
 struct job {
     const struct options *options; /* `own` */
-    struct options own;            /* as given, or as the file of scenes says */
+    struct options own;            /* as given, or as the scene file says */
     struct scenes scenes;
     struct range range;
     struct devices devices;
@@ -51,9 +51,9 @@ struct job {
     bool rate_warned;      /* a warning about a varying frame rate was printed */
 };
 
-/* --- A file of scenes --- */
+/* --- A scene file --- */
 
-/* Whether the output can hold the samples of the file of scenes. */
+/* Whether the output can hold the samples of the scene file. */
 static bool holds(const struct options *options, const struct cox_video_format *pixel)
 {
     const bool p010 = options->to == OUTPUT_P010;
@@ -67,7 +67,7 @@ static bool holds(const struct options *options, const struct cox_video_format *
            pixel->depth == depth && pixel->msb_aligned == p010;
 }
 
-/* Choose the frames of the file of scenes: for map by --range or --share, otherwise by --start and
+/* Choose the frames of the scene file: for map by --range or --share, otherwise by --start and
  * --frames. */
 static bool choose_range(struct job *job)
 {
@@ -89,7 +89,7 @@ static bool choose_range(struct job *job)
            message_incompatible("%s: has no frames for this part of the film", own->scenes);
 }
 
-/* Set look and frames as the file of scenes says. */
+/* Set look and frames as the scene file says. */
 static bool take_scenes(struct job *job)
 {
     struct options *own = &job->own;

@@ -257,7 +257,7 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     fflush(world->times);
 }
 
-/* Whether the existing file of scenes is of this film with this look. People may have changed its
+/* Whether the existing scene file is of this film with this look. People may have changed its
  * scenes. */
 static bool scenes_fit(const struct world *world)
 {
