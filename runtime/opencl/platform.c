@@ -211,7 +211,8 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
         root->duplicate = is_duplicate(found, root);
         if (root->duplicate)
             cox__log(found->backend->log, COX_LOG_INFO,
-                     "%s (%s) is a second driver for silicon already listed: left out unless named",
+                     "%s (%s) is left out: another driver offers the same device; select it by its "
+                     "number to use it",
                      root->info.name, root->info.platform);
 
         found->root_count++;
@@ -239,9 +240,9 @@ static void find_costly(struct discovery *found)
         root->costly = processor && is_software(root) && root->info.fma != COX_FMA_FAST;
         if (root->costly)
             cox__log(found->backend->log, COX_LOG_INFO,
-                     "%s computes on the processor, and without fma, "
-                     "which the others would have to do without, too: left out unless named",
-                     root->info.name);
+                     "%s (%s) is left out: it is a software GPU without fma, and the CPU has fma; "
+                     "select it by its name to use it",
+                     root->info.name, root->info.platform);
     }
 }
 

@@ -30,7 +30,7 @@ export OCL_ICD_VENDORS="$work/vendors"
 fails_with_one_line 1 'no OpenCL platform is installed.*pocl-opencl-icd' 'no platform' --pci "$work/none"
 fails_with_one_line 1 'no OpenCL platform is installed' 'no platform, JSON' --json --pci "$work/none"
 pci 0x030000 0x8086
-denies 1 'GPU by Intel.*intel-opencl-icd' 'no platform, a GPU by Intel' --pci "$work/pci"
+denies 1 'Intel GPU found.*intel-opencl-icd' 'no platform, a GPU by Intel' --pci "$work/pci"
 unset OCL_ICD_VENDORS
 
 # --- Without /sys, as in a bare chroot -------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ if unshare --mount sh -c 'umount -l /sys && [ ! -e /sys/devices/system ]' 2>/dev
     what='no /sys'
     unshare --mount sh -c 'umount -l /sys && exec "$0"' "$devices" >"$work/out" 2>"$work/err"
     head -n 1 "$work/err" >"$work/first"
-    contains "$work/first" 'nothing in /sys, .*mount -t sysfs sysfs /sys'
+    contains "$work/first" '/sys is not mounted, .*mount -t sysfs sysfs /sys'
 else
     leave_out 'what is said without /sys' 'it cannot be taken away here'
 fi
@@ -73,7 +73,7 @@ if [ -w /dev/full ]; then
     what='a full disk'
     "$devices" >/dev/full 2>"$work/err"
     equal $? 1 'status'
-    contains err 'cannot be written'
+    contains err 'cannot write to standard output'
 fi
 
 # --- What is missing -------------------------------------------------------------------------------------------------
@@ -88,17 +88,17 @@ for maker in 0x8086:Intel:intel-opencl-icd 0x10de:NVIDIA:nvidia-opencl-icd 0x100
     if grep -Eiq "\"(name|platform)\": .*($name|radeon|gfx)" "$work/plain.json"; then continue; fi
     pci 0x030200 "$vendor"
     run 0 "a GPU by $name" --pci "$work/pci"
-    contains out "^Missing\$" "GPU by $name.*$package"
+    contains out "^Missing\$" "$name GPU found.*$package"
     pci 0x020000 "$vendor"
     run 0 "a network card by $name" --pci "$work/pci"
-    lacks out "GPU by $name"
+    lacks out "$name GPU"
     pci 0x030200 "$vendor"
     run 0 'a selection lacks nothing' --devices all --pci "$work/pci"
     lacks out '^Missing$'
 done
 pci 0x030000 0x1a03
 run 0 "a server's console chip" --pci "$work/pci"
-lacks out 'There is a GPU'
+lacks out 'GPU found'
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
 for key in version host cores cpus kinds reserved workers_kept_off reserved_cpu reserve_reason platforms index vendor \
@@ -127,10 +127,10 @@ if command -v jq >/dev/null; then
 fi
 
 # --- Measured frames -------------------------------------------------------------------------------------------------
-prints '^Ends of frames of 64 KiB' 'measured frames' --measure
+prints '^How soon the end of a frame of 64 KiB is noticed' 'measured frames' --measure
 count=$(grep -c '"number":' "$work/plain.json")
-counts "$count" out '^  [0-9]+\.[0-9]+(#[0-9]+)? +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)'
-counts "$count" out '^  [0-9]+\.[0-9]+(#[0-9]+)? +[0-9.]+ us  (wrapped: nothing is copied|copied, at [0-9.]+ GB/s)$'
+counts "$count" out '^  [0-9]+\.[0-9]+(#[0-9]+)? +(its clock does not report ends|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)'
+counts "$count" out '^  [0-9]+\.[0-9]+(#[0-9]+)? +[0-9.]+ us  (wrapped: no copies|copied, at [0-9.]+ GB/s)$'
 run 0 'measured frames as JSON' --measure --json
 contains out '"frame_memory": \{"wrapped": (true|false), "extra_us": [0-9.]+, "gb_per_s": [0-9.e+]+\}'
 contains out '"noticed_after": (null|\{"p50_us": [0-9.]+, "p99_us": [0-9.]+, "clock_error_us": [0-9.]+\})'
@@ -153,11 +153,24 @@ if grep -q '"name": "rusticl"' "$work/plain.json"; then
     contains out 'rusticl .* none, which is normal \(.*RUSTICL_ENABLE\)'
     export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
     run 0 'llvmpipe as a GPU' --devices all,gpu --measure
-    contains out ' gpu .* llvmpipe' '^Arithmetic of all of them: muladd' 'llvmpipe.* has no fma'
-    contains out '^  [0-9.]+ +(its clock tells none|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)'
-    # If there is no software GPU, all devices can use fma.
-    run 0 'all but llvmpipe' --json
-    if grep -q '"fma": "fast"' "$work/out"; then lacks out llvmpipe; else contains out llvmpipe; fi
+    contains out ' gpu .* llvmpipe' '^Arithmetic of all devices: muladd' 'llvmpipe.* has no fma'
+    contains out '^  [0-9.]+ +(its clock does not report ends|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)'
+    # The default leaves a software GPU out if the CPU has fma, and says why.
+    why='llvmpipe.* is left out: it is a software GPU without fma'
+    for selection in '' '--devices all'; do
+        run 0 "$selection: all but llvmpipe" $selection --json
+        if grep -q '"fma": "fast"' "$work/out"; then
+            contains out "^ +\"$why" '"name": "rusticl"'
+            lacks out '"name": "llvmpipe'
+            run 0 "$selection: all but llvmpipe, text" $selection
+            contains out '^Notes$' "^  $why" '^Arithmetic of all devices: fma$'
+        else
+            contains out '"name": "llvmpipe'
+            lacks out "$why"
+        fi
+    done
+    run 0 'llvmpipe by its name' --devices llvmpipe
+    lacks out 'is left out'
 else
     leave_out 'llvmpipe' 'rusticl is not installed'
 fi

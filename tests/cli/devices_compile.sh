@@ -20,5 +20,5 @@ check "$kept files" [ "$kept" -ge 8 ]
     equal "$(kept)" "$kept" 'it needs other kernels'
 done
 expect_status 1 'nowhere to keep kernels' env HOME= XDG_CACHE_HOME= "$devices" --compile
-contains err 'no folder to keep kernels in'
+contains err 'no cache folder for compiled kernels'
 finish

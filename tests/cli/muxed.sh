@@ -91,8 +91,8 @@ equal "$(probe -select_streams v:0 -show_entries stream_tags=title a.mkv)" pictu
 equal "$(probe -select_streams a:0 -show_entries stream_tags=language a.mkv)" nor 'language'
 
 run 0 'MP4' "$work/film.mkv" -o a.mp4
-contains err '^cox-tonemap: warning: a.mp4: stream 3 of the source \(subtitle, subrip.*\) cannot be held by mp4 and is left out$'
-contains err '^cox-tonemap: warning: a.mp4: stream 4 of the source \(attachment, .*about.txt\) cannot be held by mp4 and is left out$'
+contains err '^cox-tonemap: warning: a.mp4: stream 3 of the source \(subtitle, subrip.*\) is not supported by mp4 and is left out$'
+contains err '^cox-tonemap: warning: a.mp4: stream 4 of the source \(attachment, .*about.txt\) is not supported by mp4 and is left out$'
 equal "$(wc -l <"$work/err")" 2 'a line each'
 finished a.mp4 "$work/film.mkv" 48
 equal "$(copied a.mp4 0:a)" "$(copied "$work/film.mkv" 0:a)" 'sound'
@@ -206,12 +206,12 @@ if python3 -c 'import json' 2>/dev/null; then
     check 'JSON' python3 -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$work/err"
 fi
 clean
-refuses 2 '--progress much: neither live nor json' 'a progress that is none' "$work/film.mkv" -o a.y4m --progress much
+refuses 2 '--progress .much.: expected live or json' 'a progress that is none' "$work/film.mkv" -o a.y4m --progress much
 
 # --- Complete or not at all ---
 
 echo keep >a.mkv
-denies 1 '^cox-tonemap: a.mkv: exists; --overwrite replaces it$' 'a file that exists' "$work/film.mkv" -o a.mkv
+denies 1 '^cox-tonemap: a.mkv: exists already; use --overwrite to replace it$' 'a file that exists' "$work/film.mkv" -o a.mkv
 equal "$(cat a.mkv)" keep 'kept'
 run 1 'to be replaced, in vain' "$work/film.mkv" -o a.mkv --overwrite --encoder nosuch
 equal "$(cat a.mkv)" keep 'kept'
@@ -219,27 +219,27 @@ run 0 'to be replaced' "$work/film.mkv" -o a.mkv --overwrite
 equal "$(shown a.mkv | wc -l)" 48
 clean
 
-refuses 1 "there is no encoder 'nosuch'" 'an unknown encoder' "$work/film.mkv" -o a.mkv --encoder nosuch
-refuses 1 "there is no encoder 'aac' for video" 'an encoder of sound' "$work/film.mkv" -o a.mkv --encoder aac
-refuses 1 "the encoder libx264 has no option 'colour'" 'an unknown option' "$work/film.mkv" -o a.mkv --encoder libx264:g=9,colour=red
-refuses 1 "libx264 does not take 'red' for its option 'crf'" 'a value that is none' "$work/film.mkv" -o a.mkv --crf red
-refuses 1 "key=value, separated by commas: what is 'g'" 'an option without a value' "$work/film.mkv" -o a.mkv --encoder libx264:g
-refuses 1 "the encoder mpeg4 has no option 'crf'" 'quality for an encoder that has none' "$work/film.mkv" -o a.mkv --encoder mpeg4 --crf 20
-refuses 1 "the encoder mpeg4 has no option 'preset'" 'a preset for an encoder that has none' "$work/film.mkv" -o a.mkv \
+refuses 1 "unknown video encoder 'nosuch'" 'an unknown encoder' "$work/film.mkv" -o a.mkv --encoder nosuch
+refuses 1 "unknown video encoder 'aac'" 'an encoder of sound' "$work/film.mkv" -o a.mkv --encoder aac
+refuses 1 "encoder libx264 has no option 'colour'" 'an unknown option' "$work/film.mkv" -o a.mkv --encoder libx264:g=9,colour=red
+refuses 1 "libx264 does not accept the value 'red' for option 'crf'" 'a value that is none' "$work/film.mkv" -o a.mkv --crf red
+refuses 1 "invalid encoder option 'g'; expected key=value" 'an option without a value' "$work/film.mkv" -o a.mkv --encoder libx264:g
+refuses 1 "encoder mpeg4 has no option 'crf'" 'quality for an encoder that has none' "$work/film.mkv" -o a.mkv --encoder mpeg4 --crf 20
+refuses 1 "encoder mpeg4 has no option 'preset'" 'a preset for an encoder that has none' "$work/film.mkv" -o a.mkv \
     --encoder mpeg4 --preset slow
 run 1 'an unknown preset' "$work/film.mkv" -o a.mkv --preset quick # x264 prints its own line, too
-contains err '^cox-tonemap: a.mkv: the encoder libx264 cannot be opened .*quick'
+contains err '^cox-tonemap: a.mkv: encoder libx264 does not accept these frames or options.*quick'
 nothing_left
-refuses 1 'mp4 cannot hold ffv1, which the encoder ffv1 makes' 'an encoder for another container' "$work/film.mkv" -o a.mp4 --encoder ffv1
-refuses 1 '--rate is for what has no times' 'a rate for what has times' "$work/film.mkv" -o a.mkv --rate 25
-refuses 1 'mp4 must be a file' 'MP4 to a pipe' "$work/film.mkv" -o /dev/null --to mp4
-refuses 2 '--crf is about finished files' 'quality of y4m' "$work/film.mkv" -o a.y4m --crf 20
-refuses 2 '--overwrite is about finished files' 'y4m to be replaced' "$work/film.mkv" -o a.y4m --overwrite
-refuses 2 'no name of an encoder' 'an encoder without a name' "$work/film.mkv" -o a.mkv --encoder :crf=3
+refuses 1 'mp4 cannot hold ffv1 of encoder ffv1' 'an encoder for another container' "$work/film.mkv" -o a.mp4 --encoder ffv1
+refuses 1 '--rate is for inputs without time stamps' 'a rate for what has times' "$work/film.mkv" -o a.mkv --rate 25
+refuses 1 'mp4 must be written to a regular file' 'MP4 to a pipe' "$work/film.mkv" -o /dev/null --to mp4
+refuses 2 '--crf is for finished files' 'quality of y4m' "$work/film.mkv" -o a.y4m --crf 20
+refuses 2 '--overwrite is for finished files' 'y4m to be replaced' "$work/film.mkv" -o a.y4m --overwrite
+refuses 2 'expected NAME or NAME:KEY=VALUE' 'an encoder without a name' "$work/film.mkv" -o a.mkv --encoder :crf=3
 refuses 1 'width not divisible by 2' 'a size that x264 refuses' "$work/film.mkv" -o a.mkv --size 9x9 --format yuv420p --transfer pq
 
 head -c $(($(wc -c <"$work/film.mkv") / 2)) "$work/film.mkv" >"$work/cut.mkv"
-refuses 1 'cut.mkv: frame [0-9]+ .*the file is cut off' 'an input that breaks off' "$work/cut.mkv" -o a.mkv -q
+refuses 1 'cut.mkv: frame [0-9]+ .*the file is truncated' 'an input that breaks off' "$work/cut.mkv" -o a.mkv -q
 echo keep >a.mkv
 run 1 'an input that breaks off, over a file' "$work/cut.mkv" -o a.mkv --overwrite -q
 equal "$(head -c 5 a.mkv)$(ls -A "$work/d")" keepa.mkv 'kept'
@@ -261,7 +261,7 @@ interrupt() {
     ends "$pid" 120
     equal "$status" "$2" 'status'
     stop $feeder
-    contains err '^cox-tonemap: interrupted after [0-9]+ frames?: no file is written$'
+    contains err '^cox-tonemap: interrupted after [0-9]+ frames?; no file was written$'
     nothing_left
     clean
 }

@@ -59,7 +59,7 @@ run 0 'its whole' join 3.y4m 2.y4m 1.y4m -o ../joined.y4m --overwrite
 same "$work/ahead.y4m" "$work/joined.y4m" 'a look ahead'
 
 # The scene file in one run over the whole film, and a scene file that was edited.
-run 0 'one run by the file of scenes' "$film" --scene film.scene -o ../joined.y4m
+run 0 'one run by the scene file' "$film" --scene film.scene -o ../joined.y4m
 same "$work/ahead.y4m" "$work/joined.y4m"
 prints '^done ' 'a piece that is there' map "$film" --scene film.scene --share 2/3 -o 2.y4m
 sed 's/^scene 539$/scene 539 peak 5000/' film.scene >other.scene
@@ -118,33 +118,33 @@ mkdir "$keep"
     sed '1s/ 1 [0-9].*/ 1 99.0/' ab.scene >version.scene
 }) 2>"$work/err"
 head -c 2000000 "$film" >"$work/other.y4m"
-refuses 3 'cut.part: is cut off' 'a part that is cut off' steer "$keep/cut.part" "$keep/b.part" -o film.scene
-refuses 3 'damaged.part: is damaged' 'a damaged part' steer "$keep/damaged.part" "$keep/b.part" -o film.scene
-refuses 3 'both have frame 30' 'parts that overlap' steer "$keep/a.part" "$keep/over.part" -o film.scene
-refuses 3 'both have frame 40' 'a part twice' steer "$keep/b.part" "$keep/b.part" -o film.scene
-refuses 3 'do not go together: operator' 'parts of another look' steer "$keep/a.part" "$keep/look.part" -o film.scene
+refuses 3 'cut.part: truncated' 'a part that is cut off' steer "$keep/cut.part" "$keep/b.part" -o film.scene
+refuses 3 'damaged.part: damaged' 'a damaged part' steer "$keep/damaged.part" "$keep/b.part" -o film.scene
+refuses 3 'both contain frame 30' 'parts that overlap' steer "$keep/a.part" "$keep/over.part" -o film.scene
+refuses 3 'both contain frame 40' 'a part twice' steer "$keep/b.part" "$keep/b.part" -o film.scene
+refuses 3 'do not match: operator' 'parts of another look' steer "$keep/a.part" "$keep/look.part" -o film.scene
 ! grep -q 'arithmetic 2' "$keep/ab.scene" ||
-    refuses 3 'do not go together: arithmetic' 'another arithmetic' steer "$keep/a.part" "$keep/arithmetic.part" -o film.scene
-refuses 3 'no part of' 'what is no part' steer "$keep/ab.scene" -o film.scene
-refuses 3 "is cut off: it has no line 'end'" 'scenes cut off' map "$film" --scene "$keep/cut.scene" -o a.y4m
-refuses 3 'line [0-9]+: is not .FRAME PEAK GAIN' 'scenes with a wrong line' map "$film" --scene "$keep/wrong.scene" -o a.y4m
-refuses 3 'of another size or format' 'scenes of another size' map "$film" --scene "$keep/size.scene" -o a.y4m
+    refuses 3 'do not match: arithmetic' 'another arithmetic' steer "$keep/a.part" "$keep/arithmetic.part" -o film.scene
+refuses 3 'not a part written by' 'what is no part' steer "$keep/ab.scene" -o film.scene
+refuses 3 "truncated: the line 'end' is missing" 'scenes cut off' map "$film" --scene "$keep/cut.scene" -o a.y4m
+refuses 3 'line [0-9]+: expected .FRAME PEAK GAIN' 'scenes with a wrong line' map "$film" --scene "$keep/wrong.scene" -o a.y4m
+refuses 3 'have another size or format' 'scenes of another size' map "$film" --scene "$keep/size.scene" -o a.y4m
 refuses 3 'written by version 99.0' 'scenes of another version' map "$film" --scene "$keep/version.scene" -o a.y4m
-refuses 3 'is of another film' 'scenes of another film' map "$work/other.y4m" --scene "$keep/ab.scene" -o a.y4m
+refuses 3 'from another film' 'scenes of another film' map "$work/other.y4m" --scene "$keep/ab.scene" -o a.y4m
 refuses 3 '--range begins with frame 90' 'a range beyond the scenes' map "$film" --scene "$keep/ab.scene" --range 90:95 -o a.y4m
-refuses 3 'is no piece' 'what is no piece' join "$keep/1.y4m" "$work/whole.y4m" -o a.y4m
-refuses 3 'both have frame 0' 'a piece twice' join "$keep/1.y4m" "$keep/1.y4m" -o a.y4m
-refuses 1 'frame 216 .* is not whole' 'a film cut off' analyse "$work/other.y4m" -o a.part
-refuses 2 'needs what steer has found' 'no scenes' map "$film" -o a.y4m
-refuses 2 'the look is what analyse was told' 'a look of its own' map "$film" --scene "$keep/ab.scene" --operator clip -o a.y4m
-refuses 2 'not I/N' 'a share that is none' analyse "$film" --share 3/2 -o a.part
-refuses 2 'not FIRST:END' 'a range that is none' analyse "$film" --range 9:3 -o a.part
-refuses 2 'both say which frames' 'a range and a share' analyse "$film" --range 3:9 --share 1/2 -o a.part
+refuses 3 'not a piece' 'what is no piece' join "$keep/1.y4m" "$work/whole.y4m" -o a.y4m
+refuses 3 'both contain frame 0' 'a piece twice' join "$keep/1.y4m" "$keep/1.y4m" -o a.y4m
+refuses 1 'frame 216 .* is incomplete' 'a film cut off' analyse "$work/other.y4m" -o a.part
+refuses 2 'needs --scene FILE, which cox-tonemap steer writes' 'no scenes' map "$film" -o a.y4m
+refuses 2 'the look is set by analyse' 'a look of its own' map "$film" --scene "$keep/ab.scene" --operator clip -o a.y4m
+refuses 2 'expected I/N' 'a share that is none' analyse "$film" --share 3/2 -o a.part
+refuses 2 'expected FIRST:END' 'a range that is none' analyse "$film" --range 9:3 -o a.part
+refuses 2 'both select frames' 'a range and a share' analyse "$film" --range 3:9 --share 1/2 -o a.part
 
-refuses 3 'frames 45 to 89 are in no piece: behind' 'the last piece is missing' join "$keep/1.y4m" -o a.y4m
-refuses 3 'frames 0 to 44 are in no piece: before' 'the first piece is missing' join "$keep/2.y4m" -o a.y4m
-refuses 3 'there is no frame 5000' 'a range beyond the film' analyse "$film" --range 5000: -o a.part
-refuses 1 'is cut off: its last frame is not whole' 'a share of a film cut off' analyse "$work/other.y4m" --share 1/2 -o a.part
+refuses 3 'frames 45 to 89 are missing: no piece after' 'the last piece is missing' join "$keep/1.y4m" -o a.y4m
+refuses 3 'frames 0 to 44 are missing: no piece before' 'the first piece is missing' join "$keep/2.y4m" -o a.y4m
+refuses 3 'has no frame 5000' 'a range beyond the film' analyse "$film" --range 5000: -o a.part
+refuses 1 'truncated: its last frame is incomplete' 'a share of a film cut off' analyse "$work/other.y4m" --share 1/2 -o a.part
 
 # Input files are never written to.
 cp "$film" film.y4m
@@ -179,11 +179,11 @@ for kind in newline crlf; do
     for less in 1 2 3 4 5 6 9 12 15; do
         head -c $((bytes - less)) "$work/$kind.scene" >"$work/short.scene"
         [ $kind = crlf ] && [ $less -le 2 ] && continue # 'end' is still complete
-        refuses 3 "short.scene: is cut off: it has no line 'end'" "a file cut off by $less, $kind" map "$film" --scene "$work/short.scene" -o a.y4m
+        refuses 3 "short.scene: truncated: the line 'end' is missing" "a file cut off by $less, $kind" map "$film" --scene "$work/short.scene" -o a.y4m
     done
 done
 { cat "$work/plain.scene" && echo '45 900 1'; } >"$work/more.scene"
-refuses 3 "line [0-9]+: comes behind the line 'end'" "a line behind the last" map "$film" --scene "$work/more.scene" -o a.y4m
+refuses 3 "line [0-9]+: unexpected line after 'end'" "a line behind the last" map "$film" --scene "$work/more.scene" -o a.y4m
 
 # An existing file that is damaged is made again. One that the user changed is left alone.
 run 0 'a piece' map "$film" --scene "$keep/ab.scene" -o a.y4m
@@ -272,14 +272,14 @@ clean
 while IFS='|' read -r piece pattern <&3; do
     refuses 3 "$pattern" "join: $piece" join "$keep/1.mkv" "$keep/$piece" -o a.mkv
 done 3<<'END'
-codec.mkv|encoded otherwise than the pieces before
-settings.mkv|encoded otherwise than the pieces before
-size.mkv|of other films, or mapped otherwise
-other.mkv|of other films, or mapped otherwise
+codec.mkv|encoder or encoder settings differ from the pieces before
+settings.mkv|encoder or encoder settings differ from the pieces before
+size.mkv|they have different films or settings
+other.mkv|they have different films or settings
 2.y4m|one is y4m, the other is encoded
-empty.mkv|empty.mkv: is no piece, or damaged:
-head.mkv|head.mkv: is no piece, or damaged:
-head.y4m|head.y4m: is no piece, or damaged:
+empty.mkv|empty.mkv: not a piece, or damaged:
+head.mkv|head.mkv: not a piece, or damaged:
+head.y4m|head.y4m: not a piece, or damaged:
 END
 refuses 1 'none.mkv: cannot be opened' 'join: a piece that is not there' join "$keep/1.mkv" "$keep/none.mkv" -o a.mkv
 run 0 'join: those that fit' join "$keep/1.mkv" "$keep/2.mkv" -o a.mkv

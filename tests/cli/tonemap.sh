@@ -22,7 +22,7 @@ run 0 'standard input' - -o stdin.png -q <"$small"
 same stdin.png quiet.png
 prints '^cox-tonemap [0-9]+\.[0-9]+' 'version' --version
 prints '--split' 'help' --help
-equal "$(awk 'length > 80' "$work/out")" '' 'lines of more than 80 columns'
+equal "$(awk 'length > 100' "$work/out")" '' 'lines of more than 100 columns'
 counts 3 out '^  cox-tonemap [^ ]* -o [^ ]*'
 # The examples of the help text must be valid. A frame or a device may be missing, an option may not.
 grep '^  cox-tonemap ' "$work/out" >"$work/examples"
@@ -119,9 +119,9 @@ printf '#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 2 +X 2\n\001\002\003\200\001\00
 printf '#?RADIANCE\nFORMAT=\033[2J\377\n\n-Y 1 +X 1\n\001\001\001\200' >"$work/escape.hdr"
 refuses 1 'nothing.exr: cannot be opened: No such file' 'a missing file' nothing.exr -o a.png
 refuses 1 'empty.exr: the file is empty' 'an empty file' "$work/empty.exr" -o a.png
-refuses 1 'not a picture that this program reads' 'a text' "$work/text.exr" -o a.png
-refuses 1 'a PNG picture: not a picture that this program reads' 'a PNG' "$work/a.hdr" -o a.png
-refuses 1 'not a picture' 'noise' "$work/noise.pfm" -o a.png
+refuses 1 'not a supported picture format' 'a text' "$work/text.exr" -o a.png
+refuses 1 'a PNG picture: not a supported picture format' 'a PNG' "$work/a.hdr" -o a.png
+refuses 1 'not a supported picture' 'noise' "$work/noise.pfm" -o a.png
 refuses 1 'is a directory' 'a folder' "$work" -o a.png
 refuses 1 'has no pixels' 'a PFM without pixels' "$work/zero.pfm" -o a.png
 refuses 1 'has no pixels' 'a Radiance picture without pixels' "$work/zero.hdr" -o a.png
@@ -135,22 +135,22 @@ refuses 1 'the unknown format \?\[2J\?$' 'words of a file that would steer a ter
 refuses 1 'a.png: cannot be written: No such file' 'a missing folder' "$small" -o no/such/a.png
 refuses 1 'cannot be written' 'a place that takes no files' "$small" -o /proc/a.png
 refuses 1 'is a directory' 'a folder as statistics' $to --stats "$work"
-refuses 1 'ends in .png' 'an unknown kind of output' "$small" -o a.jpg
+refuses 1 'must end in .png' 'an unknown kind of output' "$small" -o a.jpg
 refuses 1 '/dev/full: cannot be written: No space left' 'a full device' "$small" -o /dev/full
 refuses 1 '/dev/full: cannot be written: No space left' 'statistics on a full device' "$small" -o /dev/null --stats /dev/full
 refuses 1 'cannot be written' 'a trace that has no place' $to --trace no/such/trace.json
-refuses 1 'a.png: is two outputs' 'statistics over the picture' $to --stats ./a.png
-refuses 1 'x.json: is two outputs' 'statistics over the trace' $to --stats x.json --trace "$work/d/x.json"
+refuses 1 'a.png: named for two outputs' 'statistics over the picture' $to --stats ./a.png
+refuses 1 'x.json: named for two outputs' 'statistics over the trace' $to --stats x.json --trace "$work/d/x.json"
 refuses 1 "'': an empty name" 'an output without a name' "$small" -o ''
 printf 'keep me' >"$work/keep.png"
 cp "$work/keep.png" old.png
 run 1 'a failure keeps the file of before' "$work/short.pfm" -o old.png
 same "$work/keep.png" old.png
 cp "$small" in.png
-denies 1 'is the input' 'the input as output' in.png -o ./in.png
+denies 1 'input and output are the same file' 'the input as output' in.png -o ./in.png
 same "$small" in.png
 for option in --stats --trace; do
-    denies 1 'in.png: is the input' "the input as output of $option" in.png -o a.png $option ./in.png
+    denies 1 'in.png: input and output are the same file' "the input as output of $option" in.png -o a.png $option ./in.png
     same "$small" in.png
 done
 if [ "$(id -u)" -ne 0 ]; then
@@ -162,35 +162,35 @@ clean
 
 # --- Invalid arguments ---
 
-refuses 2 "no operator 'filmic'; there are: hable, reinhard, mobius, aces, exposure, linear, bt2390, clip, local" \
+refuses 2 "unknown operator 'filmic'; operators: hable, reinhard, mobius, aces, exposure, linear, bt2390, clip, local" \
     'an unknown operator' $to --operator filmic
 for detail in 0.2 4.1 nan much ''; do
-    refuses 2 '--detail .*: not a factor between 0.25 and 4' "a detail of '$detail'" $to --operator local --detail "$detail"
+    refuses 2 '--detail .*: expected a number from 0.25 to 4' "a detail of '$detail'" $to --operator local --detail "$detail"
 done
-refuses 2 '--detail is about --operator local; the operator is hable' 'detail without its operator' $to --detail 1
-refuses 2 "no policy 'magic'; there are: adaptive, chunks, static, single" 'an unknown policy' $to --policy magic
+refuses 2 '--detail needs --operator local; the operator is hable' 'detail without its operator' $to --detail 1
+refuses 2 "unknown policy 'magic'; policies: adaptive, chunks, static, single" 'an unknown policy' $to --policy magic
 refuses 1 'no device matches .*there is 0.0: ' 'an unknown device' $to --devices voodoo2
 refuses 1 '--devices|cannot start' 'a malformed device list' $to --devices cpu:0x0
 for split in 0.5,0.4 0.5,0.6 1,1 0.5; do
-    refuses 2 'sum to .*, not to 1' "shares of $split" $to --devices cpu:2x1 --split $split
+    refuses 2 'sum to .*; they must sum to 1' "shares of $split" $to --devices cpu:2x1 --split $split
 done
 for split in '' ',' a 0.5,x 1.5,-0.5 nan,1 inf 0.5,,0.5 '0.5;0.5'; do
-    refuses 2 'shares between 0 and 1' "shares of '$split'" $to --split "$split"
+    refuses 2 'expected comma-separated numbers from 0 to 1' "shares of '$split'" $to --split "$split"
 done
 refuses 1 '3 shares for 2 devices' 'too many shares' $to --devices cpu:2x1 --split 0.5,0.25,0.25
-refuses 2 'would change' 'shares against a policy' $to --split 1 --policy chunks
-refuses 2 'neither auto nor a luminance' 'a peak of nothing' $to --peak 0
-refuses 2 'neither auto nor a luminance' 'a peak in words' $to --peak bright
-refuses 2 'not a number of stops' 'an exposure in words' $to --exposure nan
-refuses 2 'neither 8 nor 16' 'twelve bits' $to --depth 12
-refuses 2 'not a strength' 'too much desaturation' $to --desat 1.5
+refuses 2 'cannot be combined with --policy chunks' 'shares against a policy' $to --split 1 --policy chunks
+refuses 2 'expected auto or a luminance' 'a peak of nothing' $to --peak 0
+refuses 2 'expected auto or a luminance' 'a peak in words' $to --peak bright
+refuses 2 'expected a number of stops' 'an exposure in words' $to --exposure nan
+refuses 2 'expected 8, 10 or 16' 'twelve bits' $to --depth 12
+refuses 2 'expected a number from 0 to 1' 'too much desaturation' $to --desat 1.5
 for count in 0 -1 x 1000001 99999999999999999999; do
-    refuses 2 'not a number between' "$count times" $to --repeat $count
+    refuses 2 'expected a number from 1 to' "$count times" $to --repeat $count
 done
-refuses 2 'frames between 1 and 16' 'too many in flight' $to --in-flight 17
-refuses 2 'not a number of milliseconds' 'a deadline of nothing' $to --deadline 0
-refuses 2 '--arithmetic fused: not auto, muladd or fma' 'an unknown arithmetic' $to --arithmetic fused
-refuses 2 'not auto, on, off' 'an unknown core' $to --reserve some
+refuses 2 'frames from 1 to 16' 'too many in flight' $to --in-flight 17
+refuses 2 'expected a number of milliseconds' 'a deadline of nothing' $to --deadline 0
+refuses 2 '--arithmetic .fused.: expected auto, fma or muladd' 'an unknown arithmetic' $to --arithmetic fused
+refuses 2 'expected auto, on, off' 'an unknown core' $to --reserve some
 refuses 1 'CPU 99999' 'a core that is not there' $to --reserve 99999
 refuses 2 'no input' 'no input' -o a.png
 refuses 2 'no output' 'no output' "$small"
@@ -204,12 +204,12 @@ near --quite --quiet              # two letters swapped
 near --tansferr --transfer        # two errors
 near --opertaor --operator
 near --sdrwhite --sdr-white
-unknown --frobnicate ' \(cox-tonemap --help lists them\)'
-unknown --pk ' \(cox-tonemap --help lists them\)' # two letters are too few to suggest an option
-unknown -z ' \(cox-tonemap --help lists them\)'
-refuses 2 "the option '--re' is short for several: '--reserve', '--repeat'\$" 'an ambiguous option' $to --re on
+unknown --frobnicate '; see cox-tonemap --help'
+unknown --pk '; see cox-tonemap --help' # two letters are too few to suggest an option
+unknown -z '; see cox-tonemap --help'
+refuses 2 "ambiguous option '--re'; it could be '--reserve', '--repeat'\$" 'an ambiguous option' $to --re on
 refuses 2 '--operator needs a value' 'an option without its value' $to --operator
-refuses 2 "several inputs go to a folder, and a.png is none: what is '.*small.pfm'" 'two inputs' "$small" $to
+refuses 2 "a.png: not a folder, which several inputs need; the second input is '.*small.pfm'" 'two inputs' "$small" $to
 refuses 2 'only one of' 'two outputs on standard output' "$small" -o - --stats -
 
 # --- No OpenCL ---
@@ -218,7 +218,7 @@ export OCL_ICD_VENDORS="$work/nowhere"
 refuses 1 'no OpenCL platform is installed.*pocl-opencl-icd' 'no platform' $to
 if [ -f /etc/OpenCL/vendors/rusticl.icd ]; then
     OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd
-    refuses 1 'none of its platforms has a device.*pocl-opencl-icd' 'a platform without devices' $to
+    refuses 1 'no OpenCL platform has a device.*pocl-opencl-icd' 'a platform without devices' $to
     export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
     refuses 1 'fma is asked for, and llvmpipe.* has none' 'no fma' $to --arithmetic fma
 else

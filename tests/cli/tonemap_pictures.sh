@@ -162,7 +162,7 @@ fi
 
 run 0 'open streams' "$small" -o open.png
 expect_status 1 'standard output is closed' closed 1 "$tonemap" "$small" -o out.png -v --repeat 300
-contains err 'cannot write to the terminal or pipe: Bad file descriptor'
+contains err 'cannot write to standard output: Bad file descriptor'
 expect_status 0 'standard error is closed' closed 2 "$tonemap" "$small" -o err.png -v --repeat 300
 same open.png out.png
 same open.png err.png

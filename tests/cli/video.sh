@@ -194,9 +194,9 @@ clean
 
 run 0 'eight bits' "$clip" -o ../sdr.y4m -q
 run 0 'NV12' "$clip" -o ../sdr.nv12 -q
-refuses 1 'sdr.y4m: it names no transfer curve, and video of 8 bits is SDR as a rule .*; --transfer pq or hlg' 'y4m of 8 bits' \
+refuses 1 'sdr.y4m: it names no transfer curve, and 8-bit video is usually SDR .*; use --transfer pq or hlg' 'y4m of 8 bits' \
     "$work/sdr.y4m" -o a.y4m
-refuses 1 'sdr.nv12: it names no transfer curve, and video of 8 bits is SDR .*; --transfer pq or hlg' 'raw frames of 8 bits' \
+refuses 1 'sdr.nv12: it names no transfer curve, and 8-bit video is usually SDR .*; use --transfer pq or hlg' 'raw frames of 8 bits' \
     "$work/sdr.nv12" --size 64x48 -o a.y4m
 refuses 1 'it names no transfer curve' 'a PNG from 8 bits' "$work/sdr.y4m" -o a.png
 for transfer in pq:PQ hlg:HLG; do
@@ -298,13 +298,13 @@ same a.y4m folder/two.y4m
 clean
 mkfifo "$work/in/pipe.y4m"
 one=$work/in/one.y4m
-refuses 2 'several inputs go to a folder, and a.y4m is none' 'several into a file' "$one" "$work/in/two.y4m" -o a.y4m
-refuses 2 'there is no such folder' 'a folder that is none' "$one" -o nowhere/
-refuses 2 'would both be' 'one name twice' "$one" "$clip" "$work/in/../clip.y4m" -o . --to nv12
-refuses 2 'standard input has no name' 'a folder for standard input' - "$one" -o . --to nv12
-refuses 2 'pipe.y4m: is no file' 'a pipe among several' "$one" "$work/in/pipe.y4m" -o . --to nv12
-refuses 2 'pipe.y4m: is no file' 'a pipe into a folder' "$work/in/pipe.y4m" -o . --to nv12
-refuses 2 '--stats is of one input' 'statistics of several' "$one" "$work/in/two.y4m" -o . --to nv12 --stats s.json
+refuses 2 'a.y4m: not a folder, which several inputs need' 'several into a file' "$one" "$work/in/two.y4m" -o a.y4m
+refuses 2 'no such folder' 'a folder that is none' "$one" -o nowhere/
+refuses 2 'have the same output' 'one name twice' "$one" "$clip" "$work/in/../clip.y4m" -o . --to nv12
+refuses 2 'standard input cannot go to the folder' 'a folder for standard input' - "$one" -o . --to nv12
+refuses 2 'pipe.y4m: a pipe or device must be the only input' 'a pipe among several' "$one" "$work/in/pipe.y4m" -o . --to nv12
+refuses 2 'pipe.y4m: a pipe or device must be the only input' 'a pipe into a folder' "$work/in/pipe.y4m" -o . --to nv12
+refuses 2 '--stats takes one input' 'statistics of several' "$one" "$work/in/two.y4m" -o . --to nv12 --stats s.json
 
 # --- Containers, if they are built in and ffmpeg can make them ---
 
@@ -335,13 +335,13 @@ contains out '; PQ, BT.2020' '^waited .*: bound by (the decoder \(ffv1\).*|devic
 run 0 'a part of a container' "$work/hdr.mkv" -o a.nv12 --peak 1000 --start 5 --frames 3
 same a.nv12 "$work/part"
 clean
-refuses 1 'it is no HDR video .*bt709.*--transfer pq or hlg' 'a container of SDR' "$work/sdr.mkv" -o a.y4m
+refuses 1 'not HDR video .*bt709.*--transfer pq or hlg' 'a container of SDR' "$work/sdr.mkv" -o a.y4m
 if coded varies 'setpts=N+4*gte(N\,6),settb=1/25' -fps_mode passthrough; then
     run 0 'a rate that varies' "$work/varies.mkv" -o a.y4m
-    contains err '^cox-tonemap: warning: .*varies.mkv: its frame rate varies, and y4m holds one only: [0-9.]+ frames/s'
+    contains err '^cox-tonemap: warning: .*varies.mkv: its frame rate varies, but y4m has one rate: [0-9.]+ frames/s'
     counts 1 err 'rate varies'
     run 0 'a rate that varies, raw' "$work/varies.mkv" -o a.nv12
-    contains err 'warning: .*varies.mkv: its frame rate varies, and the output holds none'
+    contains err 'warning: .*varies.mkv: its frame rate varies, but the output has no time stamps'
     for way in '-o a.y4m --rate 25' '-o null:' '-o a.png' '-o a.y4m -q' '-o a.y4m --frames 6' '-o a.y4m --start 6'; do
         run 0 "a rate that varies, $way" "$work/varies.mkv" $way
         equal "$(cat "$work/err")" '' 'nothing to warn of'
@@ -353,9 +353,9 @@ fi
 coded bare null
 prints '10 bits; PQ \(assumed\), BT.2020' 'a container without colours' "$work/bare.mkv" -o null:
 coded bare8 null -pix_fmt yuv420p
-refuses 1 'it names no transfer curve, and video of 8 bits is SDR .*; --transfer pq or hlg' 'a container of 8 bits' "$work/bare8.mkv" -o a.y4m
+refuses 1 'it names no transfer curve, and 8-bit video is usually SDR .*; use --transfer pq or hlg' 'a container of 8 bits' "$work/bare8.mkv" -o a.y4m
 coded 709 setparams=color_primaries=bt709:colorspace=bt709
-refuses 1 "it names no transfer curve, and video with BT.709's primaries is SDR .*; --transfer pq or hlg" \
+refuses 1 "it names no transfer curve, and video with BT.709 primaries is usually SDR .*; use --transfer pq or hlg" \
     'a container of BT.709' "$work/709.mkv" -o a.y4m
 prints 'HLG, BT.709' 'SDR taken for HLG' "$work/sdr.mkv" -o null: --transfer hlg
 if ! tagged m.mkv 4000000 600; then
@@ -367,16 +367,16 @@ for tags in "4000000 600" "50 600" "50 0" "90000000 0" "30000000 20000"; do
     tagged t.mkv $tags
     hashes "$automatic" "tagged $tags" "$work/t.mkv" -o null:
     case $tags in
-    "4000000 600" | "30000000 20000") contains out 'names a peak of [34]00+ cd/m2, the mastering.*; what the frames show counts$' ;;
-    "50 600") contains out "names a peak of 600 cd/m2, that of the film's brightest pixel; what the frames" ;;
+    "4000000 600" | "30000000 20000") contains out 'names a peak of [34]00+ cd/m2, of the mastering.*; the peak is measured$' ;;
+    "50 600") contains out "names a peak of 600 cd/m2, of the brightest pixel .MaxCLL.; the peak is measured" ;;
     esac
-    case $tags in 50*) contains out 'names a peak of 0.005 cd/m2, which cannot be: ignored$' ;; esac
+    case $tags in 50*) contains out 'names a peak of 0.005 cd/m2, which is invalid and ignored$' ;; esac
 done
 tagged t.mkv 50 0
 hashes "$automatic" 'nonsense is not trusted' "$work/t.mkv" -o null: --trust-metadata
 run 0 'mastering metadata bounds the peak' "$work/m.mkv" -o null: --stats m.json --hash --trust-metadata
 contains out '^light .*, peak from the frame before$' \
-    "^ +the stream names a peak of 400 cd/m2, the mastering display's, and no brighter light is expected\$"
+    "^ +the stream names a peak of 400 cd/m2, of the mastering display; used as the upper limit\$"
 differ "$(hash_of)" "$automatic"
 peaks=$(grep -o '"curve_peak_nits": [0-9]*' m.json | cut -d ' ' -f 2)
 equal "$(echo "$peaks" | head -n 1)" 326 'the first frame is mapped for its own peak'

@@ -131,23 +131,23 @@ contains err '^cox-tonemap: standard stream: cannot be written, .*: Broken pipe'
 stop $feeder
 
 refuses 1 'no/such/a.y4m: cannot be written: No such file' 'a missing folder' "$clip" -o no/such/a.y4m
-refuses 1 'is the input' 'the folder of the input' "$clip" -o "$work" --to y4m
+refuses 1 'input and output are the same file' 'the folder of the input' "$clip" -o "$work" --to y4m
 refuses 1 '/dev/full: cannot be written, .*: No space left' 'a full device' "$clip" -o /dev/full --to y4m
 refuses 1 'statistics.*cannot be written|s.json: cannot be written' 'statistics that have no place' "$clip" -o null: --stats no/such/s.json
-refuses 2 "x.avi: what is it to be\? There are .mkv, .mp4, .y4m, .nv12, .p010, .png" 'an unknown kind of output' "$clip" -o x.avi
+refuses 2 "x.avi: unknown kind of output; use .mkv, .mp4, .y4m, .nv12, .p010, .png" 'an unknown kind of output' "$clip" -o x.avi
 
 cp "$clip" in.y4m
-denies 1 'in.y4m: is the input; give the output another name' 'the input as output' in.y4m -o ./in.y4m
+denies 1 'in.y4m: input and output are the same file; give the output another name' 'the input as output' in.y4m -o ./in.y4m
 same "$clip" in.y4m
 run 1 'the input as statistics' in.y4m -o null: --stats in.y4m
 same "$clip" in.y4m
 # shellcheck disable=SC2094 # is to be refused
-denies 1 'is the input' 'the input as output, through standard input' - -o in.y4m <in.y4m
+denies 1 'input and output are the same file' 'the input as output, through standard input' - -o in.y4m <in.y4m
 what='the input as output, through standard output'
 # shellcheck disable=SC2094
 "$tonemap" in.y4m -o - >>in.y4m 2>"$work/err"
 equal $? 1 'status'
-contains err 'is the input'
+contains err 'input and output are the same file'
 same "$clip" in.y4m
 clean
 

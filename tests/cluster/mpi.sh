@@ -85,7 +85,7 @@ one_run 'another look' "$film" -o clip.mkv --encoder ffv1 --operator clip
 cp killed.mkv kept.mkv
 what='an output that exists'
 refute 'no failure' program 2 "$film" -o killed.mkv --encoder ffv1 --operator clip
-contains "$work/log" 'killed.mkv: exists; --overwrite replaces it'
+contains "$work/log" 'killed.mkv: exists already; use --overwrite to replace it'
 same killed.mkv kept.mkv
 run 0 'another look' 2 "$film" -o killed.mkv --encoder ffv1 --operator clip --overwrite
 equal "$(frames_of killed.mkv)" "$(frames_of clip.mkv)"
@@ -97,7 +97,7 @@ equal "$(frames_of plain2.mkv)" "$(frames_of plain.mkv)"
 
 what='two runs in one folder'
 refute 'no failure' timeout 600 flock given.y4m.pieces mpirun -n 2 "$mpi" "$film" -o given.y4m
-contains "$work/log" 'given.y4m.pieces: another run works there'
+contains "$work/log" 'given.y4m.pieces: another run uses this folder'
 
 # --- Started again, one file of raw frames ---------------------------------------------------------------------------
 # Frames of 73 734 bytes, after a header.
@@ -211,7 +211,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
     same again.y4m large.y4m
 done
 differ "$status" 0 'the status, in ten tries'
-contains err 'film.scene: was changed while its frames were being mapped'
+contains err 'film.scene: changed while its frames were being mapped'
 refute 'an output' [ -e again.y4m ]
 
 # A full disk.
@@ -225,7 +225,7 @@ if mount -t tmpfs -o size=4m tmpfs "$work/disk" 2>/dev/null; then
     # The folder is on another disk than the output.
     mkdir "$work/disk/folder"
     ln -s "$work/disk/folder" apart.y4m.pieces
-    denies 1 'apart.y4m.pieces: is on another file system than' 'two disks' 2 "$film" -o apart.y4m
+    denies 1 'apart.y4m.pieces: not on the file system of' 'two disks' 2 "$film" -o apart.y4m
 else
     leave_out 'a full disk' 'no tmpfs can be mounted'
 fi
@@ -239,7 +239,7 @@ run 0 'raw frames again' 2 "$film" -o all2.nv12
 same all2.nv12 raw.nv12
 what='raw frames as y4m'
 refute 'no failure' "$tonemap" "$film" -o raw.y4m --scene "$work/raw" -q
-contains "$work/log" 'raw: is of frames with other samples than those of'
+contains "$work/log" 'raw: its frames have another sample format than'
 
 # An error is reported once.
 wrong() { # PATTERN WHAT ARGS...
@@ -249,13 +249,13 @@ wrong() { # PATTERN WHAT ARGS...
     refute 'no failure' program 2 "$@"
     contains "$work/log" "$h_pattern"
 }
-wrong "no operator 'no-such-operator'" 'a wrong option' "$film" -o a.mkv --operator no-such-operator
-counts 1 "$work/log" "no operator 'no-such-operator'"
+wrong "unknown operator 'no-such-operator'" 'a wrong option' "$film" -o a.mkv --operator no-such-operator
+counts 1 "$work/log" "unknown operator 'no-such-operator'"
 wrong . 'a picture' "$film" -o a.png
 wrong 'missing.mkv: cannot be opened' 'no film' missing.mkv -o a.mkv
 refute 'an output of nothing' [ -e a.mkv ]
-wrong '/dev/null: is no file' 'no file' "$film" -o /dev/null --to y4m
+wrong '/dev/null: not a regular file' 'no file' "$film" -o /dev/null --to y4m
 cp one.p010 in.p010
-wrong 'in.p010: is the input' 'the input as the output' in.p010 --size 64x48 -o in.p010
+wrong 'in.p010: input and output are the same file' 'the input as the output' in.p010 --size 64x48 -o in.p010
 same in.p010 one.p010
 finish

@@ -1,4 +1,4 @@
-/* Fuzz target: files of scenes and of parts. Reading must not crash, and the result must be consistent. An input
+/* Fuzz target: scene files and parts. Reading must not crash, and the result must be consistent. An input
  * that begins with "coxswain-p" is read as a part.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE

@@ -81,8 +81,8 @@ cox_status compile_films(cox_runtime *runtime)
         if (status != COX_OK)
             return status;
 
-        printf("  %-3s  4:2:0, %d bits to 8, %-9s  %-21s  %6.2f s\n", transfers[curve].name, DEPTH,
-               halved ? "half size" : "", analyse ? "peak from the picture" : "peak given",
+        printf("  %-3s  4:2:0, %d bits to 8, %-9s  %-13s  %6.2f s\n", transfers[curve].name, DEPTH,
+               halved ? "half size" : "", analyse ? "measured peak" : "given peak",
                (double)(now_ns() - began_ns) / 1e9);
         fflush(stdout);
     }

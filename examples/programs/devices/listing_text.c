@@ -35,7 +35,7 @@ static void print_host(const struct cox_host_info *host)
 
     printf("\n  core kinds     ");
     if (host->kind_count == 0)
-        printf("alike, or not told apart by the system");
+        printf("all alike, or not reported by the system");
 
     for (uint32_t i = 0; i < host->kind_count; i++) {
         printf("%s%u ", i ? ", " : "", host->kind_cores[i]);
@@ -121,9 +121,10 @@ static void print_modes(const struct listing *listing)
         enum cox_memory_mode mode;
         const char *text;
     } modes[] = {
-        {COX_MODE_SHARED, "one context with others; each band is a part of one buffer"},
-        {COX_MODE_MAPPED, "works in host memory, on its own range of it"},
-        {COX_MODE_STAGED, "has memory of its own; copies run beside the kernels"},
+        {COX_MODE_SHARED,
+         "shares one OpenCL context with other devices; its bands are parts of one buffer"},
+        {COX_MODE_MAPPED, "works on its own range of host memory"},
+        {COX_MODE_STAGED, "has its own memory; copies run at the same time as kernels"},
     };
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
         bool used = false;
@@ -145,17 +146,17 @@ static void print_devices(const struct listing *listing)
     printf("\n");
     print_modes(listing);
 
-    printf("\nArithmetic of all of them: %s\n", cox_arithmetic_name(listing->arithmetic));
+    printf("\nArithmetic of all devices: %s\n", cox_arithmetic_name(listing->arithmetic));
     for (uint32_t i = 0; i < listing->device_count; i++)
         if (listing->devices[i].fma != COX_FMA_FAST)
             printf("  %s has %s fma\n", listing->devices[i].name,
-                   listing->devices[i].fma == COX_FMA_SLOW ? "a slow" : "no");
+                   listing->devices[i].fma == COX_FMA_SLOW ? "slow" : "no");
 }
 
 static void print_ends(const struct listing *listing)
 {
-    printf("\nEnds of frames of 64 KiB, by the device's clock\n"
-           "  NO          NOTICED AFTER  99 OF 100 WITHIN  CLOCK RIGHT TO\n");
+    printf("\nHow soon the end of a frame of 64 KiB is noticed, by the device's clock\n"
+           "  NO                 MEDIAN   99TH PERCENTILE     CLOCK ERROR\n");
     for (uint32_t i = 0; i < listing->device_count; i++) {
         const struct measured_ends *measured = &listing->measured[i].ends;
         char number[NUMBER_BYTES];
@@ -164,7 +165,8 @@ static void print_ends(const struct listing *listing)
         if (measured->status)
             printf("  %-10s  not measured: %s\n", number, cox_status_text(measured->status));
         else if (!measured->told)
-            printf("  %-10s  its clock tells none: an end is when the host learns of it\n", number);
+            printf("  %-10s  its clock does not report ends: the end is when the host notices it\n",
+                   number);
         else
             printf("  %-10s  %10.1f us  %13.1f us  %11.1f us\n", number, measured->p50_us,
                    measured->p99_us, measured->clock_error_us);
@@ -173,7 +175,8 @@ static void print_ends(const struct listing *listing)
 
 static void print_memory(const struct listing *listing)
 {
-    printf("\nFrames of 64 MiB there and back, against 64 KiB\n  NO          TAKES MORE BY\n");
+    printf("\nHow much longer a frame of 64 MiB takes than one of 64 KiB\n"
+           "  NO              LONGER BY\n");
     for (uint32_t i = 0; i < listing->device_count; i++) {
         const struct measured_memory *measured = &listing->measured[i].memory;
         char number[NUMBER_BYTES];
@@ -182,7 +185,7 @@ static void print_memory(const struct listing *listing)
         if (measured->status)
             printf("  %-10s  not measured: %s\n", number, cox_status_text(measured->status));
         else if (measured->wrapped)
-            printf("  %-10s  %10.1f us  wrapped: nothing is copied\n", number, measured->extra_us);
+            printf("  %-10s  %10.1f us  wrapped: no copies\n", number, measured->extra_us);
         else
             printf("  %-10s  %10.1f us  copied, at %.1f GB/s\n", number, measured->extra_us,
                    measured->gb_per_s);

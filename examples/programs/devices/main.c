@@ -17,29 +17,21 @@
 enum { EXIT_BAD = 1, EXIT_USAGE = 2 };
 
 static const char usage_text[] =
-    "Usage: cox-devices [--json] [--devices LIST] [--reserve WHICH] [--measure]\n"
-    "       cox-devices --compile [--devices LIST]\n"
+    "Usage: cox-devices [options]\n"
     "\n"
-    "Lists the OpenCL platforms and devices of this machine, how each device would share memory "
-    "with the others, the\n"
-    "processor's cores, the core that would be reserved for feeding the devices, and what is "
-    "missing.\n"
+    "Lists the OpenCL platforms and devices of this machine, how each device reaches host memory, the\n"
+    "CPU's cores, the core that would be reserved for feeding the devices, and what is missing.\n"
     "\n"
-    "      --json            for scripts\n"
-    "      --devices LIST    cpu, gpu, all, PLATFORM.DEVICE, part of a name; :NxC for N "
-    "sub-devices of C compute\n"
-    "                        units; =shared, =mapped or =staged; comma-separated (default: every "
-    "device)\n"
-    "      --reserve WHICH   auto (default), on, off or the number of a CPU\n"
-    "      --measure         run frames on each device: how soon is it known that one has ended, "
-    "is its\n"
-    "                        memory copied?\n"
-    "      --compile         instead: compile the kernels of usual films now, so that "
-    "cox-tonemap's first run on\n"
-    "                        these devices need not\n"
-    "      --pci DIR         look for GPUs in DIR instead of /sys/bus/pci/devices\n"
-    "  -h, --help            this text\n"
-    "      --version         the version\n";
+    "  --devices LIST      cpu, gpu, all (default), PLATFORM.DEVICE or part of a name, comma-separated;\n"
+    "                      :NxC makes N sub-devices of C compute units; =shared, =mapped or =staged\n"
+    "                      sets the memory mode\n"
+    "  --reserve WHICH     core to reserve: auto (default), on, off or the number of a CPU\n"
+    "  --measure           measure how soon the end of a frame is noticed, and whether frames are copied\n"
+    "  --compile           compile the kernels for common films into the cache, and exit\n"
+    "  --json              print JSON\n"
+    "  --pci DIR           look for GPUs in DIR (default /sys/bus/pci/devices)\n"
+    "  -h, --help          print this text\n"
+    "  --version           print the version\n";
 
 struct options {
     bool json, measure, compile;
@@ -49,12 +41,24 @@ struct options {
     uint32_t reserve_cpu;
 };
 
-/* The lines of the library: errors become the line that ends the program, warnings become notes. */
+/* The lines of the library: errors become the line that ends the program. Warnings become notes, and
+ * so does the reason why the default selection leaves a device out. */
 struct log {
     pthread_mutex_t lock;
     char error[1024];
+    bool selected; /* --devices is given, and is not all */
     struct listing *listing;
 };
+
+/* Whether to show a line as a note. The section about the processor says why a core is reserved or
+ * not. */
+static bool is_note(const struct log *log, enum cox_log_level level, const char *line)
+{
+    if (level == COX_LOG_INFO)
+        return !log->selected && strstr(line, " is left out: ");
+
+    return strncmp(line, "reserved core:", 14) != 0;
+}
 
 static void on_log(void *user, enum cox_log_level level, const char *line)
 {
@@ -65,8 +69,7 @@ static void on_log(void *user, enum cox_log_level level, const char *line)
     if (level == COX_LOG_ERROR) {
         const size_t used = strlen(log->error);
         snprintf(log->error + used, sizeof log->error - used, "%s%s", used ? "; " : "", line);
-    } else if (strncmp(line, "reserved core:", 14) != 0 && listing->note_count < NOTES_MAX) {
-        /* The section about the processor says why a core is reserved or not. */
+    } else if (is_note(log, level, line) && listing->note_count < NOTES_MAX) {
         snprintf(listing->notes[listing->note_count++], sizeof listing->notes[0], "%s", line);
     }
 
@@ -98,7 +101,8 @@ static int parse_reserve(const char *text, struct options *options)
     errno = 0;
     unsigned long cpu = strtoul(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno || cpu > UINT32_MAX) {
-        fprintf(stderr, "cox-devices: --reserve %s: it is auto, on, off or the number of a CPU\n",
+        fprintf(stderr,
+                "cox-devices: --reserve '%s': expected auto, on, off or the number of a CPU\n",
                 text);
         return EXIT_USAGE;
     }
@@ -166,7 +170,7 @@ static int parse_options(int argc, char **argv, struct options *options)
     }
 
     if (optind < argc) {
-        fprintf(stderr, "cox-devices: '%s' is not expected; --help lists the options\n",
+        fprintf(stderr, "cox-devices: unexpected argument '%s'; see cox-devices --help\n",
                 argv[optind]);
         return EXIT_USAGE;
     }
@@ -209,7 +213,7 @@ static const char *reason(const struct log *log, cox_status status)
 static int check_output(void)
 {
     if (fflush(stdout) != 0 || ferror(stdout))
-        return fail("the output cannot be written");
+        return fail("cannot write to standard output");
 
     return 0;
 }
@@ -218,8 +222,7 @@ static int check_output(void)
 static int compile_all(cox_runtime *runtime, const struct log *log, bool cached)
 {
     if (!cached)
-        return fail(
-            "there is no folder to keep kernels in: neither $XDG_CACHE_HOME nor $HOME names one");
+        return fail("no cache folder for compiled kernels: set $XDG_CACHE_HOME or $HOME");
 
     printf("Films\n");
     const cox_status status = compile_films(runtime);
@@ -253,7 +256,7 @@ static void look_at_system(void)
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
         if (access(needs[i].path, F_OK) != 0)
             fprintf(stderr,
-                    "cox-devices: there is nothing in %s, without which PoCL may end this program: "
+                    "cox-devices: %s is not mounted, so PoCL may end this program; run: "
                     "mount -t %s %s %s\n",
                     needs[i].folder, needs[i].type, needs[i].type, needs[i].folder);
 }
@@ -299,12 +302,14 @@ int main(int argc, char **argv)
 
     if (options.compile)
         cache = cache_folder(folder, sizeof folder);
+    log.selected = options.devices && strcmp(options.devices, "all") != 0;
     look_at_system();
     const cox_status status =
         cox_runtime_create(&(const struct cox_runtime_params){.devices = options.devices,
                                                               .reserve = options.reserve,
                                                               .reserve_cpu = options.reserve_cpu,
                                                               .cache_dir = cache,
+                                                              .log_level = COX_LOG_INFO,
                                                               .log = on_log,
                                                               .log_user = &log},
                            &runtime);

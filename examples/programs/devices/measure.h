@@ -17,7 +17,7 @@ struct measured_ends {
 /* A frame of 64 MiB against one of 64 KiB, both copied there and back. */
 struct measured_memory {
     cox_status status;
-    bool wrapped;    /* there is no copy: the device works on the host's memory */
+    bool wrapped;    /* there is no copy: the device works in host memory */
     double extra_us; /* extra time of the large frame; the fastest of each kind count */
     double gb_per_s; /* of a copy that takes this extra time: 1e9 bytes a second, there and back */
 };

@@ -132,15 +132,13 @@ static void add_gpu(struct missing *out, const struct missing_found *found,
 {
     const struct cox_platform_info *rusticl = find_platform(found, "rusticl");
     if (find_platform(found, maker->platform))
-        add(out, "There is a GPU by %s, and its OpenCL platform is installed but lists no device.",
-            maker->name);
+        add(out, "%s GPU found, but its installed OpenCL platform lists no device.", maker->name);
     else if (rusticl && rusticl->devices == 0 && maker->rusticl)
         add(out,
-            "There is a GPU by %s: Mesa's OpenCL is installed, set RUSTICL_ENABLE=%s in the "
-            "environment.",
+            "%s GPU found, and Mesa's OpenCL is installed: set RUSTICL_ENABLE=%s in the environment.",
             maker->name, maker->rusticl);
     else
-        add(out, "There is a GPU by %s that no OpenCL platform lists: install %s.", maker->name,
+        add(out, "%s GPU found, but no OpenCL platform lists it: install %s.", maker->name,
             maker->package);
 }
 
@@ -158,7 +156,8 @@ static void find_gpus(struct missing *out, const struct missing_found *found, co
     }
 
     if (any && render_node_is_closed(dri_dir))
-        add(out, "This user may not open the GPU's render node in %s: add it to the group render.",
+        add(out,
+            "This user cannot open the GPU's render node in %s: add the user to the group render.",
             dri_dir);
 }
 
@@ -172,9 +171,8 @@ void missing_find(struct missing *out, const struct missing_found *found, const 
 
     if (!cpu && found->platform_count > 0) /* without a platform the library prints it */
         add(out,
-            "No OpenCL platform lists the CPU: install pocl-opencl-icd. If it is installed, it "
-            "could not start: it has to write to its cache (~/.cache/pocl, $XDG_CACHE_HOME or "
-            "$POCL_CACHE_DIR).");
+            "No OpenCL platform lists the CPU: install pocl-opencl-icd. If it is installed, make its "
+            "cache folder writable (~/.cache/pocl, $XDG_CACHE_HOME or $POCL_CACHE_DIR).");
     find_gpus(out, found, pci_dir, dri_dir);
 }
 
@@ -182,7 +180,7 @@ const char *missing_why_empty(const struct cox_platform_info *platform)
 {
     const char *enabled = getenv("RUSTICL_ENABLE");
     if (has_word(platform->name, "rusticl") && (!enabled || !*enabled))
-        return "it lists only drivers named in RUSTICL_ENABLE";
+        return "enable its drivers with RUSTICL_ENABLE";
 
     if (has_word(platform->name, "clover"))
         return "superseded by rusticl";

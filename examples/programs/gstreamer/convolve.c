@@ -125,8 +125,7 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
         status = COX_E_INVALID;
     if (!strides_suit(in) || !strides_suit(out)) {
         GST_ELEMENT_ERROR(self, STREAM, FORMAT,
-                          ("Rows must be a multiple of 4 bytes apart, the first one first"),
-                          (NULL));
+                          ("The row stride must be positive and a multiple of 4 bytes"), (NULL));
         return GST_FLOW_ERROR;
     }
 
@@ -150,7 +149,7 @@ static GstFlowReturn transform_frame(GstVideoFilter *filter, GstVideoFrame *in, 
     if (status == COX_OK)
         return GST_FLOW_OK;
     GST_ELEMENT_ERROR(self, LIBRARY, FAILED,
-                      ("A frame cannot be convolved: %s", cox_status_text(status)), (NULL));
+                      ("Cannot convolve a frame: %s", cox_status_text(status)), (NULL));
     return GST_FLOW_ERROR;
 }
 
@@ -207,7 +206,7 @@ static void gst_cox_convolve_class_init(GstCoxConvolveClass *class)
     object->finalize = finalize;
     g_object_class_install_property(object, PROPERTY_WEIGHTS,
                                     g_param_spec_string("weights", "Weights",
-                                                        "Integers, a square row by row",
+                                                        "Integers of a square matrix, row by row",
                                                         "1 2 1 2 4 2 1 2 1", flags));
     g_object_class_install_property(object, PROPERTY_SHIFT,
                                     g_param_spec_uint("shift", "Shift",

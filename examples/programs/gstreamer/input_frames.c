@@ -91,7 +91,7 @@ static GstFlowReturn send_frame(GstCoxTonemap *self, struct item *item)
     tonemap_free_item(item);
     if (tonemap_is_flushing(self))
         return GST_FLOW_FLUSHING;
-    tonemap_post_error(self, "A frame cannot be mapped", status);
+    tonemap_post_error(self, "Cannot map a frame", status);
     return GST_FLOW_ERROR;
 }
 
@@ -125,6 +125,6 @@ GstFlowReturn tonemap_transform(GstBaseTransform *base, GstBuffer *in, GstBuffer
         return send_frame(self, item);
 
     tonemap_free_item(item);
-    GST_ELEMENT_ERROR(self, STREAM, FORMAT, ("A frame's memory cannot be used"), (NULL));
+    GST_ELEMENT_ERROR(self, STREAM, FORMAT, ("Cannot access the memory of a frame"), (NULL));
     return GST_FLOW_ERROR;
 }

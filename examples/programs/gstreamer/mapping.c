@@ -62,13 +62,14 @@ void tonemap_apply_look(GstCoxTonemap *self)
     const bool keeps = look_now(self, &look) && self->stream;
 
     if (self->stream && cox_video_stream_set(self->stream, &look) != COX_OK)
-        GST_WARNING_OBJECT(self,
-                           "the look stays as it was"); /* properties are within their range */
+        GST_WARNING_OBJECT(
+            self,
+            "the new look is invalid; the look is unchanged"); /* properties are within their range */
     g_mutex_unlock(&self->lock);
     if (keeps)
-        GST_ELEMENT_WARNING(
-            self, LIBRARY, SETTINGS,
-            ("The operator stays as it was: operator=local is not for scaled frames"), (NULL));
+        GST_ELEMENT_WARNING(self, LIBRARY, SETTINGS,
+                            ("operator=local does not support scaling; the operator is unchanged"),
+                            (NULL));
 }
 
 bool tonemap_open_stream(GstCoxTonemap *self)
@@ -108,7 +109,7 @@ bool tonemap_open_stream(GstCoxTonemap *self)
     g_mutex_unlock(&self->lock);
     if (status == COX_OK)
         return true;
-    tonemap_post_error(self, "The stream cannot begin", status);
+    tonemap_post_error(self, "Cannot start the stream", status);
     tonemap_close_stream(self);
     return false;
 }

@@ -22,12 +22,15 @@ static void note_devices(GstCoxTonemap *self)
         if (now->lost > self->lost_seen[i] &&
             cox_runtime_device_info(shared_runtime_of(self->shared), now->device, &device) ==
                 COX_OK)
-            GST_ELEMENT_WARNING_WITH_DETAILS(
-                self, RESOURCE, FAILED,
-                ("%s failed; its part of the frames is done by other devices", device.name),
-                ("lost %u times, returned %u times", now->lost, now->returned),
-                ("device", G_TYPE_STRING, device.name, "device-index", G_TYPE_UINT, now->device,
-                 "lost", G_TYPE_UINT, now->lost, "returned", G_TYPE_UINT, now->returned, NULL));
+            GST_ELEMENT_WARNING_WITH_DETAILS(self, RESOURCE, FAILED,
+                                             ("%s failed; other devices take over its rows",
+                                              device.name),
+                                             ("lost %u times, returned %u times", now->lost,
+                                              now->returned),
+                                             ("device", G_TYPE_STRING, device.name, "device-index",
+                                              G_TYPE_UINT, now->device, "lost", G_TYPE_UINT,
+                                              now->lost, "returned", G_TYPE_UINT, now->returned,
+                                              NULL));
         self->lost_seen[i] = now->lost;
     }
 }
@@ -261,7 +264,7 @@ void tonemap_run_task(GstCoxTonemap *self)
     if (starts && !gst_pad_start_task(GST_BASE_TRANSFORM_SRC_PAD(self), turn, self, NULL)) {
         g_mutex_lock(&self->lock);
         self->task_runs = false;
-        self->flow = GST_FLOW_ERROR; /* no thread can be had */
+        self->flow = GST_FLOW_ERROR; /* no thread could be started */
         g_mutex_unlock(&self->lock);
     }
     g_mutex_unlock(&self->task_lock);

@@ -34,7 +34,7 @@ static GType enum_type(gsize *type, const char *name, const GEnumValue *values)
 static GType dither_type(void)
 {
     static const GEnumValue values[] = {
-        {COX_AUTO, "where the output has fewer bits than the input", "auto"},
+        {COX_AUTO, "ordered if the output has fewer bits than the input", "auto"},
         {COX_NO, "none", "none"},
         {COX_YES, "ordered", "ordered"},
         {0, NULL, NULL}};
@@ -46,8 +46,8 @@ static GType gamut_type(void)
 {
     static const GEnumValue values[] = {
         {COX_AUTO, "compress BT.2020, clip BT.709", "auto"},
-        {COX_NO, "colours that SDR has not are cut", "clip"},
-        {COX_YES, "colours that SDR has not move towards grey and keep their hue", "compress"},
+        {COX_NO, "clip colours outside SDR", "clip"},
+        {COX_YES, "move colours outside SDR towards grey and keep their hue", "compress"},
         {0, NULL, NULL}};
     static gsize type;
 
@@ -57,8 +57,8 @@ static GType gamut_type(void)
 static GType transfer_type(void)
 {
     static const GEnumValue values[] = {{CAPS_AS_SAID, "as the stream says", "auto"},
-                                        {COX_TRANSFER_PQ, "PQ, whatever the stream says", "pq"},
-                                        {COX_TRANSFER_HLG, "HLG, whatever the stream says", "hlg"},
+                                        {COX_TRANSFER_PQ, "PQ, overrides the stream", "pq"},
+                                        {COX_TRANSFER_HLG, "HLG, overrides the stream", "hlg"},
                                         {0, NULL, NULL}};
     static gsize type;
     return enum_type(&type, "GstCoxTransfer", values);
@@ -67,9 +67,9 @@ static GType transfer_type(void)
 static GType primaries_type(void)
 {
     static const GEnumValue values[] = {
-        {CAPS_AS_SAID, "as the stream says; BT.2020 where `transfer` is given", "auto"},
-        {COX_PRIMARIES_BT2020, "BT.2020, whatever the stream says", "bt2020"},
-        {COX_PRIMARIES_BT709, "BT.709, whatever the stream says", "bt709"},
+        {CAPS_AS_SAID, "as the stream says; BT.2020 if `transfer` is set", "auto"},
+        {COX_PRIMARIES_BT2020, "BT.2020, overrides the stream", "bt2020"},
+        {COX_PRIMARIES_BT709, "BT.709, overrides the stream", "bt709"},
         {0, NULL, NULL}};
     static gsize type;
     return enum_type(&type, "GstCoxPrimaries", values);
@@ -83,18 +83,19 @@ void properties_install(GObjectClass *class)
     const GParamFlags playing = both | GST_PARAM_MUTABLE_PLAYING,
                       ready = both | GST_PARAM_MUTABLE_READY;
     GParamSpec *const specs[] = {
-        [PROPERTY_OPERATOR] = g_param_spec_enum("operator", "Operator", "The curve from HDR to SDR",
-                                                operator_type(), COX_OPERATOR_HABLE, playing),
+        [PROPERTY_OPERATOR] = g_param_spec_enum("operator", "Operator",
+                                                "Tone curve from HDR to SDR", operator_type(),
+                                                COX_OPERATOR_HABLE, playing),
         [PROPERTY_PEAK] = g_param_spec_double(
             "peak", "Peak",
-            "The brightest light that keeps its gradation, in cd/m2; 0 = from scene to scene", 0,
+            "Brightest luminance that keeps detail, in cd/m2; 0 = measured from scene to scene", 0,
             1e6, 0, playing),
         [PROPERTY_LOOKAHEAD] =
             g_param_spec_boolean("lookahead", "Look-ahead",
-                                 "Without a peak: look at each frame before it is mapped", FALSE,
+                                 "With peak=0: measure each frame before it is mapped", FALSE,
                                  playing),
         [PROPERTY_SDR_WHITE] = g_param_spec_double("sdr-white", "SDR white",
-                                                   "The light that becomes SDR white, cd/m2", 1,
+                                                   "Luminance that becomes SDR white, in cd/m2", 1,
                                                    10000, 203, playing),
         [PROPERTY_EXPOSURE] = g_param_spec_double("exposure", "Exposure",
                                                   "Brighten (> 0) or darken (< 0), in stops", -32,
@@ -103,48 +104,48 @@ void properties_install(GObjectClass *class)
             g_param_spec_double("desaturate", "Desaturate",
                                 "How much colours brighter than white fade to white", 0, 1, 0.75,
                                 playing),
-        [PROPERTY_DITHER] = g_param_spec_enum("dither", "Dither", "Against banding", dither_type(),
-                                              COX_AUTO, playing),
+        [PROPERTY_DITHER] = g_param_spec_enum("dither", "Dither", "Dithering against banding",
+                                              dither_type(), COX_AUTO, playing),
         [PROPERTY_GAMUT] = g_param_spec_enum("gamut", "Gamut",
-                                             "What becomes of colours that SDR has not",
-                                             gamut_type(), COX_AUTO, playing),
+                                             "How colours outside SDR are handled", gamut_type(),
+                                             COX_AUTO, playing),
         [PROPERTY_GAMUT_KNEE] =
             g_param_spec_double("gamut-knee", "Gamut knee",
-                                "How far from grey colours are moved, 1 = the edge of BT.709", 0.25,
-                                0.95, 0.9, playing),
+                                "Where compression begins, from grey to the edge of BT.709 (1)",
+                                0.25, 0.95, 0.9, playing),
         [PROPERTY_DETAIL] = g_param_spec_double("detail", "Detail",
-                                                "With operator=local: factor on detail's contrast",
+                                                "With operator=local: contrast of fine detail",
                                                 0.25, 4, 1, playing),
         [PROPERTY_TRUST_METADATA] =
             g_param_spec_boolean("trust-metadata", "Trust metadata",
-                                 "No light is brighter than the stream says", FALSE, playing),
+                                 "No light is above the peak that the stream names", FALSE,
+                                 playing),
         [PROPERTY_TRANSFER] = g_param_spec_enum("transfer", "Transfer",
-                                                "How the input's light is coded", transfer_type(),
+                                                "Transfer curve of the input", transfer_type(),
                                                 CAPS_AS_SAID, ready),
-        [PROPERTY_PRIMARIES] = g_param_spec_enum("primaries", "Primaries", "Of the input",
+        [PROPERTY_PRIMARIES] = g_param_spec_enum("primaries", "Primaries", "Primaries of the input",
                                                  primaries_type(), CAPS_AS_SAID, ready),
-        [PROPERTY_PASSTHROUGH_SDR] =
-            g_param_spec_boolean("passthrough-sdr", "Pass SDR",
-                                 "Streams that are not HDR pass as they are, and are not refused",
-                                 TRUE, ready),
-        [PROPERTY_DEVICES] =
-            g_param_spec_string("devices", "Devices",
-                                "cpu, gpu, PLATFORM.DEVICE, part of a name, ...; unset = all", NULL,
-                                ready),
-        [PROPERTY_POLICY] = g_param_spec_string("policy", "Policy",
-                                                "How rows are shared out; unset = adaptive", NULL,
-                                                ready),
+        [PROPERTY_PASSTHROUGH_SDR] = g_param_spec_boolean(
+            "passthrough-sdr", "Pass SDR",
+            "Pass streams that are not HDR unchanged, instead of refusing them", TRUE, ready),
+        [PROPERTY_DEVICES] = g_param_spec_string(
+            "devices", "Devices",
+            "cpu, gpu, PLATFORM.DEVICE or part of a name, comma-separated; unset = all", NULL,
+            ready),
+        [PROPERTY_POLICY] =
+            g_param_spec_string("policy", "Policy",
+                                "How rows are shared among devices; unset = adaptive", NULL, ready),
         [PROPERTY_IN_FLIGHT] = g_param_spec_uint(
             "in-flight", "In flight",
-            "Frames on the devices at once, where the peak does not come from the one before", 1,
+            "Frames in progress at once; 1 if the peak comes from the frame before", 1,
             COX_IN_FLIGHT_MAX, 2, ready),
         [PROPERTY_VERIFY] =
             g_param_spec_double("verify", "Verify",
-                                "Share of the bands that two devices do, to be compared", 0, 1, 0,
-                                ready),
+                                "Share of the bands that a second device repeats and compares", 0,
+                                1, 0, ready),
         [PROPERTY_CACHE_DIR] = g_param_spec_string(
             "cache-dir", "Cache folder",
-            "For compiled kernels and device profiles; unset = coxswain in the user's cache "
+            "Folder for compiled kernels and device profiles; unset = coxswain in the user's cache "
             "folder, \"\" = none",
             NULL, ready),
         [PROPERTY_STATS] = g_param_spec_boxed("stats", "Statistics", "Counts since the start",

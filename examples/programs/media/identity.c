@@ -58,7 +58,7 @@ bool file_identify(const char *path, struct file_identity *out, struct error *er
     *out = (struct file_identity){.bytes = 0};
     if (fstat(fd, &about) || !S_ISREG(about.st_mode)) {
         close(fd);
-        return error_set(error, "is no file, and a film in pieces is read more than once");
+        return error_set(error, "not a regular file, which a film in pieces must be");
     }
     out->bytes = (uint64_t)about.st_size;
     const bool read = hash_file(fd, out);

@@ -43,7 +43,7 @@ static bool load(void)
         lib.avcodec_version() >> 16 != LIBAVCODEC_VERSION_MAJOR ||
         lib.avutil_version() >> 16 != LIBAVUTIL_VERSION_MAJOR) {
         snprintf(libav_loading_error, sizeof libav_loading_error,
-                 "libavformat, libavcodec and libavutil do not fit each other");
+                 "libavformat, libavcodec and libavutil have incompatible versions");
         return false;
     }
 

@@ -90,7 +90,7 @@ enum video_read libav_feed(struct video_input *input, struct error *error)
     lib.av_packet_unref(libav->packet);
 
     if (ours && damaged && is_fatal(libav))
-        return drain(input, "damaged or not whole", 0, error);
+        return drain(input, "damaged or incomplete", 0, error);
     if (ours && code < 0 && is_fatal(libav))
         return drain(input, "cannot be decoded", code, error);
     return VIDEO_READ_FRAME;

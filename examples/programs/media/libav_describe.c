@@ -107,8 +107,7 @@ static bool take_colours(struct video_format *format, const AVCodecParameters *c
     if (!(is_rgb(format->pixel.layout) && matrix == AVCOL_SPC_RGB) &&
         matrix != AVCOL_SPC_UNSPECIFIED && matrix != AVCOL_SPC_BT2020_NCL &&
         matrix != AVCOL_SPC_BT709)
-        return error_set(error,
-                         "its colours are coded as %s: only bt2020nc and bt709 are supported",
+        return error_set(error, "unsupported colour matrix %s; supported: bt2020nc, bt709",
                          libav_name(lib.av_color_space_name(matrix)));
     return true;
 }
@@ -153,15 +152,16 @@ static bool check_picture(const AVStream *stream, const AVFrame *frame,
 {
     if (cox_av_format(frame->format, pixel) < 0)
         return error_set(error,
-                         "samples of the format %s are not supported: convert them first "
-                         "(ffmpeg -i IN -pix_fmt yuv420p10le OUT)",
+                         "unsupported sample format %s; convert it first (ffmpeg -i IN -pix_fmt "
+                         "yuv420p10le OUT)",
                          libav_name(lib.av_get_pix_fmt_name(frame->format)));
     if (is_interlaced(frame))
-        return error_set(error,
-                         "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif OUT)");
-    if (is_dolby_only(stream))
         return error_set(
-            error, "Dolby Vision of profile 5, which has no HDR10 picture in it, is not supported");
+            error,
+            "interlaced video is not supported; deinterlace it first (ffmpeg -i IN -vf bwdif "
+            "OUT)");
+    if (is_dolby_only(stream))
+        return error_set(error, "Dolby Vision profile 5 is not supported: it has no HDR10 picture");
     if (frame->width <= 0 || frame->height <= 0)
         return error_set(error, "the frames have no pixels");
 

@@ -72,7 +72,7 @@ static enum libav_indexed read_packets(struct packets *packets, AVFormatContext 
     if (result == LIBAV_INDEX_FAILED)
         error_set(error, "out of memory");
     if (result == LIBAV_INDEXED && code == AVERROR_EXIT) {
-        libav_fail("not indexed", code, error);
+        libav_fail("cannot be indexed", code, error);
         return LIBAV_INDEX_FAILED;
     }
     return result; /* another error ends decoding at the same place */

@@ -35,9 +35,9 @@ static bool open_decoder(struct libav *libav, struct error *error)
     const AVCodec *codec = NULL;
     int stream = lib.av_find_best_stream(libav->container, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
     if (stream == AVERROR_DECODER_NOT_FOUND)
-        return error_set(error, "there is no decoder for its video");
+        return error_set(error, "libavcodec has no decoder for its video");
     if (stream < 0 || !codec)
-        return error_set(error, "it holds no video");
+        return error_set(error, "it has no video stream");
 
     libav->stream = stream;
     libav_discard_others(libav->container, stream);
@@ -83,7 +83,7 @@ static bool decode_first(struct video_input *input, struct error *error)
     struct libav *libav = input->state;
     const enum video_read result = libav_decode(input, error);
     if (result == VIDEO_READ_END)
-        return error_set(error, "there is not one whole frame in it");
+        return error_set(error, "it has no complete frame");
 
     libav->waiting = result == VIDEO_READ_FRAME;
     return libav->waiting;
@@ -92,9 +92,9 @@ static bool decode_first(struct video_input *input, struct error *error)
 static bool open_input(struct video_input *input, struct error *error)
 {
     if (!is_regular(input->path))
-        return error_set(error,
-                         "a container is read from a file only, not from standard input or a pipe: "
-                         "let ffmpeg make y4m of it (-strict -1 -f yuv4mpegpipe -)");
+        return error_set(
+            error, "a container must be a file, not standard input or a pipe; convert it to y4m "
+                   "with ffmpeg (-strict -1 -f yuv4mpegpipe -)");
     if (!libav_load())
         return error_set(error, "containers cannot be read: %s", libav_loading_error);
 
@@ -108,7 +108,7 @@ static bool open_input(struct video_input *input, struct error *error)
     input->cut = missing > 0;
     if (input->cut)
         snprintf(libav->cut, sizeof libav->cut,
-                 "the file is cut off, %" PRIu64 " bytes are missing", missing);
+                 "the file is truncated, %" PRIu64 " bytes are missing", missing);
 
     libav->path = strdup(input->path);
     libav->packet = lib.av_packet_alloc();

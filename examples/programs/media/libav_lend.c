@@ -121,7 +121,7 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
     if (place)
         lent = lend_frame(input, planes);
     if (!lent)
-        return libav_fail_frame(input, "no memory for it", 0, error);
+        return libav_fail_frame(input, "cannot allocate memory for it", 0, error);
     *place = lent;
     return VIDEO_READ_FRAME;
 }

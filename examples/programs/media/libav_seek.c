@@ -180,8 +180,8 @@ bool libav_count(struct video_input *input, uint64_t *frames, struct error *erro
 
     *frames = libav->index.frame_count;
     if (result == LIBAV_NO_INDEX)
-        error_set(error, "how many frames it has is not known: they have no times of their own; "
-                         "put it into a container first (ffmpeg -i IN -c copy OUT.mkv)");
+        error_set(error, "unknown number of frames: they have no time stamps; put the video into a "
+                         "container first (ffmpeg -i IN -c copy OUT.mkv)");
     return result == LIBAV_INDEXED;
 }
 

@@ -61,7 +61,7 @@ static bool open_bytes(struct muxed_file *file, const char *path, struct error *
     const bool special = outfile_is_special(file->place);
     if (special && strcmp(file->params.container, "matroska"))
         return error_set(error,
-                         "%s must be a file: its index is written last, and to the beginning",
+                         "%s must be written to a regular file, because its index is written last",
                          file->params.container);
     file->fd = fileno(outfile_stream(file->place));
 
@@ -162,7 +162,7 @@ struct muxed_file *muxed_new(const struct muxed_params *params, struct error *er
     file->last = AV_NOPTS_VALUE;
     file->packet = lib.av_packet_alloc();
     if (lib.avformat_alloc_output_context2(&file->container, NULL, params->container, NULL) < 0)
-        error_set(error, "this libavformat cannot write %s", params->container);
+        error_set(error, "this version of libavformat cannot write %s", params->container);
     else if (!file->packet)
         error_set(error, "out of memory");
     else {
@@ -209,7 +209,7 @@ bool muxed_begin(struct muxed_file *file, int64_t first, struct error *error)
         lib.av_dict_set(&file->container->metadata, "COXSWAIN_PIECE", params->piece, 0);
     const int code = lib.avformat_write_header(file->container, NULL);
     file->begun = code >= 0;
-    return file->begun || libav_fail("cannot be begun", code, error);
+    return file->begun || libav_fail("cannot be started", code, error);
 }
 
 bool muxed_write_packet(struct muxed_file *file, AVPacket *packet, struct error *error)
@@ -311,7 +311,7 @@ bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLA
 static bool end_all(struct muxed_file *file, struct error *error)
 {
     if (!file->begun)
-        return error_set(error, "there are no frames");
+        return error_set(error, "it has no frames");
     if (file->copies && file->params.frames && file->frames == file->params.frames)
         muxed_copies_end(file->copies, microseconds(file, file->last + file->step));
 
@@ -383,8 +383,8 @@ bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_pa
     *out = NULL;
     return error_set(
         error,
-        "this program was built without libavformat, which writes such files: y4m can be given "
-        "to an encoder");
+        "this program was built without libavformat, which writes .mkv and .mp4; write y4m and "
+        "encode it");
 }
 
 bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],

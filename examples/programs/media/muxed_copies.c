@@ -113,7 +113,7 @@ static bool can_begin(const AVOutputFormat *format, const AVStream *stream)
     return begun;
 }
 
-static const char cannot_be_held[] = "cannot be held";
+static const char cannot_be_held[] = "is not supported";
 
 /* NULL = it can be held. */
 static const char *why_not(const AVOutputFormat *format, const AVStream *stream)
@@ -121,7 +121,7 @@ static const char *why_not(const AVOutputFormat *format, const AVStream *stream)
     const AVCodecParameters *parameters = stream->codecpar;
     const bool attachment = parameters->codec_type == AVMEDIA_TYPE_ATTACHMENT;
     if (parameters->codec_type == AVMEDIA_TYPE_VIDEO && !is_cover(stream))
-        return "is other video than that which is mapped";
+        return "is another video stream";
     if (is_cover(stream) && !stream->attached_pic.size)
         return "has no picture";
     if (!attachment &&
@@ -177,7 +177,8 @@ static void report_rotation(const struct muxed_copies *copies, const AVFormatCon
         rotation_of(copies->source->streams[copies->video]))
         params->left_out(
             params->user,
-            "that the source is turned for display cannot be held by matroska and is left out");
+            "the source's rotation is not supported by this version of libavformat in matroska and is "
+            "left out");
 }
 
 /* Add stream `i` of the source to `out`. False: out of memory. */
@@ -466,7 +467,7 @@ struct muxed_copies *muxed_copies_open(const char *source, struct error *error)
         goto fail;
     }
     if (copies->video < 0) {
-        error_set(error, "the source's video is not found again");
+        error_set(error, "the source's video stream cannot be found");
         goto fail;
     }
 

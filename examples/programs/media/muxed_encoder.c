@@ -42,8 +42,7 @@ static bool open_codec(AVCodecContext *encoder, struct error *error)
     if (code >= 0)
         return true;
     char what[NAME_BYTES + sizeof reason.text + 80];
-    snprintf(what, sizeof what,
-             "the encoder %.64s cannot be opened with these frames and options%s%s", name,
+    snprintf(what, sizeof what, "encoder %.64s does not accept these frames or options%s%s", name,
              *reason.text ? ": " : "", reason.text);
     return libav_fail(what, code, error);
 }
@@ -55,9 +54,9 @@ static bool set_option(AVCodecContext *encoder, const char *key, const char *val
 {
     const int flags = AV_OPT_FLAG_ENCODING_PARAM | AV_OPT_FLAG_VIDEO_PARAM;
     if (!lib.av_opt_find(encoder, key, NULL, flags, AV_OPT_SEARCH_CHILDREN))
-        return error_set(error, "the encoder %s has no option '%s'", encoder->codec->name, key);
+        return error_set(error, "encoder %s has no option '%s'", encoder->codec->name, key);
     if (lib.av_opt_set(encoder, key, value, AV_OPT_SEARCH_CHILDREN) < 0)
-        return error_set(error, "the encoder %s does not take '%s' for its option '%s'",
+        return error_set(error, "encoder %s does not accept the value '%s' for option '%s'",
                          encoder->codec->name, value, key);
     return true;
 }
@@ -69,9 +68,10 @@ static bool set_list(AVCodecContext *encoder, const char *list, struct error *er
         char key[NAME_BYTES], value[VALUE_BYTES];
         size_t length = strcspn(at, ","), name = strcspn(at, "=,");
         if (!name || name >= length || name >= sizeof key || length - name > sizeof value)
-            return error_set(
-                error, "the encoder's options are key=value, separated by commas: what is '%.*s'?",
-                (int)length, at);
+            return error_set(error,
+                             "invalid encoder option '%.*s'; expected key=value, separated by "
+                             "commas",
+                             (int)length, at);
         snprintf(key, sizeof key, "%.*s", (int)name, at);
         snprintf(value, sizeof value, "%.*s", (int)(length - name - 1), at + name + 1);
         if (!set_option(encoder, key, value, error))
@@ -109,22 +109,19 @@ static const AVCodec *choose_codec(const AVOutputFormat *container,
         if (!codec)
             codec = lib.avcodec_find_encoder(container->video_codec);
         if (!codec)
-            error_set(error, "libavcodec has no encoder for it here");
+            error_set(error, "libavcodec has no encoder for this container");
         return codec;
     }
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(params->encoder, ":"), params->encoder);
     codec = lib.avcodec_find_encoder_by_name(name);
     if (!codec || codec->type != AVMEDIA_TYPE_VIDEO) {
-        error_set(
-            error,
-            "there is no encoder '%s' for video in this libavcodec (ffmpeg -encoders lists them)",
-            name);
+        error_set(error, "unknown video encoder '%s'; see ffmpeg -encoders", name);
         return NULL;
     }
     if (lib.avformat_query_codec(container, codec->id, FF_COMPLIANCE_NORMAL))
         return codec;
-    error_set(error, "%s cannot hold %s, which the encoder %s makes", container->name,
+    error_set(error, "%s cannot hold %s of encoder %s", container->name,
               lib.avcodec_get_name(codec->id), name);
     return NULL;
 }

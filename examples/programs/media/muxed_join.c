@@ -61,7 +61,7 @@ static bool order_times(struct muxed_file *file, struct join_times *times, struc
     if (times->count)
         memcpy(times->shown, times->coded, times->count * sizeof *times->shown);
     if (!libav_times_sort(times->shown, times->count))
-        return fail_misfit(file, error, "two frames of the pieces have the same time");
+        return fail_misfit(file, error, "two frames of the pieces have the same time stamp");
 
     times->step = 1;
     if (times->count > 1)
@@ -157,10 +157,9 @@ static AVFormatContext *open_piece(struct muxed_file *file, const char *path, st
         return piece;
     if (video)
         fail_misfit(file, error,
-                    "it is encoded otherwise than the pieces before it: by another encoder or with "
-                    "other settings");
+                    "its encoder or encoder settings differ from the pieces before it");
     else
-        fail_misfit(file, error, "it is no piece: a piece is one stream of video");
+        fail_misfit(file, error, "not a piece: a piece has one video stream");
 
     lib.avformat_close_input(&piece);
     return NULL;
@@ -201,11 +200,11 @@ static bool read_piece(struct muxed_file *file, const char *path, struct join_ti
         AVPacket *packet = file->packet;
         lib.av_packet_rescale_ts(packet, piece->streams[0]->time_base, file->tick);
         if (packet->pts == AV_NOPTS_VALUE)
-            good = fail_misfit(file, &why, "a frame has no time");
+            good = fail_misfit(file, &why, "a frame has no time stamp");
         else if (!written)
             good = note_time(times, packet->pts) || error_set(&why, "out of memory");
         else if (*written >= times->count || packet->pts != times->coded[*written])
-            good = error_set(&why, "it has changed meanwhile");
+            good = error_set(&why, "it changed while it was being joined");
         else {
             const int64_t origin = muxed_origin(file);
             packet->dts = decoding_time(times, (*written)++) - origin;
@@ -244,11 +243,11 @@ static bool join_all(struct muxed_file *file, const char *path, const char *cons
     file->step = times->step;
     if (times->count != file->params.frames)
         return fail_misfit(file, error,
-                           "the pieces have %" PRIu64 " frames, and not %" PRIu64 " as they say",
+                           "the pieces have %" PRIu64 " frames, but their headers say %" PRIu64,
                            times->count, file->params.frames);
     file->params.start = file->params.frames = 0; /* it is the whole film */
     if (!times->count)
-        return fail_misfit(file, error, "there are no frames");
+        return fail_misfit(file, error, "the pieces have no frames");
     if (!muxed_begin(file, times->shown[0], error))
         return false;
     for (uint32_t i = 0; i < count; i++)
@@ -280,7 +279,8 @@ bool muxed_join(const char *path, const struct muxed_params *params, const char 
 {
     (void)path, (void)params, (void)pieces, (void)count, (void)bytes;
     *misfit = false;
-    return error_set(error, "this program was built without libavformat, which joins such files");
+    return error_set(error,
+                     "this program was built without libavformat, which joins .mkv and .mp4");
 }
 
 #endif

@@ -25,7 +25,7 @@ static bool exr_open(struct picture_input *input, struct error *error)
     (void)input;
     return error_set(error,
                      "an OpenEXR picture, but this program was built without OpenEXR (Debian: "
-                     "libopenexr-dev), so it reads Radiance .hdr and PFM only");
+                     "libopenexr-dev); it reads Radiance .hdr and PFM");
 }
 
 static bool exr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
@@ -328,7 +328,7 @@ static bool choose_windows(struct picture_input *input, struct error *error)
     const int64_t stored = width_of(data) * height_of(data);
     if (width * height > SHOWN_FREE && width * height / SHOWN_FOR_EACH > stored)
         return error_set(
-            error, "the OpenEXR picture shows %lld x %lld pixels of which it stores next to none",
+            error, "the OpenEXR picture shows %lld x %lld pixels but stores almost none of them",
             (long long)width, (long long)height);
 
     exr->left = shown->min.x;

@@ -278,8 +278,8 @@ static bool hdr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_
         else if (((uint32_t)from[2] << 8 | from[3]) == width)
             used = unpack_new(from, left, hdr->scanline, width);
         else
-            return error_set(error, "damaged: row %u says that it is %u pixels wide instead of %u",
-                             y, (unsigned)from[2] << 8 | from[3], width);
+            return error_set(error, "damaged: row %u has %u pixels instead of %u", y,
+                             (unsigned)from[2] << 8 | from[3], width);
         if (!used)
             return error_set(error, "truncated or damaged in row %u of %u", y, height);
         at += used;

@@ -47,7 +47,8 @@ static bool load(int fd, uint64_t expected, const uint8_t seen[PEEK_BYTES], size
 
         used += (size_t)got;
         if (used > file_bytes_max) {
-            error_set(error, "the file is larger than any picture that this program takes");
+            error_set(error, "the file is too large; a picture file can have at most %llu bytes",
+                      (unsigned long long)file_bytes_max);
             goto fail;
         }
         if (used == capacity) {
@@ -96,8 +97,7 @@ static const char *foreign_kind(const uint8_t *data, size_t bytes)
 /* The kind of the content. NULL if this program does not read it: `error` says why. */
 static const struct picture_kind *kind_of(const uint8_t *data, size_t bytes, struct error *error)
 {
-    static const char not_ours[] = "not a picture that this program reads (OpenEXR, Radiance .hdr, "
-                                   "PFM)";
+    static const char not_ours[] = "not a supported picture format (OpenEXR, Radiance .hdr, PFM)";
 
     if (!bytes) {
         error_set(error, "the file is empty");
@@ -173,7 +173,8 @@ bool picture_input_open(struct picture_input **out, const char *path, enum pictu
     else if (S_ISDIR(about.st_mode))
         error_set(error, "is a directory");
     else if (about.st_size > 0 && (uint64_t)about.st_size > file_bytes_max)
-        error_set(error, "the file is larger than any picture that this program takes");
+        error_set(error, "the file is too large; a picture file can have at most %llu bytes",
+                  (unsigned long long)file_bytes_max);
     else {
         if (S_ISREG(about.st_mode) && about.st_size > 0)
             expected = (uint64_t)about.st_size;

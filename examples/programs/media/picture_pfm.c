@@ -74,7 +74,7 @@ static bool pfm_open(struct picture_input *input, struct error *error)
     uint32_t channels = input->data[1] == 'F' ? 3 : 1;
     uint64_t needed = (uint64_t)width * (uint64_t)height * channels * 4;
     if (input->bytes - at < needed)
-        return error_set(error, "truncated: %llu of %llu bytes of pixels are there",
+        return error_set(error, "truncated: it has %llu of %llu bytes of pixels",
                          (unsigned long long)(input->bytes - at), (unsigned long long)needed);
 
     struct pfm *pfm = calloc(1, sizeof *pfm);

@@ -37,7 +37,7 @@ bool picture_output_open(struct picture_output **out, const char *path, uint32_t
     if (!outfile_open(&output->file, path, error))
         goto fail;
     if (!named_png && !outfile_is_special(output->file)) {
-        error_set(error, "pictures are written as PNG: give a name that ends in .png");
+        error_set(error, "pictures are written as PNG; the name must end in .png");
         goto fail;
     }
     *out = output;

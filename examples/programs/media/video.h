@@ -38,7 +38,7 @@ struct video_format {
 
     /* What the stream itself says. */
     bool has_range, has_transfer, has_primaries;
-    bool other_transfer; /* its transfer is neither PQ nor HLG: it is no HDR video. See `text` */
+    bool other_transfer; /* its transfer is neither PQ nor HLG: it is not HDR video. See `text` */
     enum cox_transfer transfer;
     enum cox_primaries primaries;
     double mastering_peak_nits; /* of the mastering display; not checked; 0 = unknown */

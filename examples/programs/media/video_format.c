@@ -25,7 +25,7 @@ bool video_planes_of(struct video_planes *planes, const struct cox_video_format 
 
     planes->count = cox_video_planes(pixel, (uint32_t)width, (uint32_t)height, planes->plane);
     if (!planes->count)
-        return error_set(error, "a sample format that this program does not work with");
+        return error_set(error, "unsupported sample format");
     planes->frame_bytes = 0;
     for (uint32_t p = 0; p < planes->count; p++) {
         planes->plane[p].row_bytes = video_row_bytes(pixel, &planes->plane[p]);

@@ -91,11 +91,11 @@ bool video_input_count(struct video_input *input, uint64_t *frames, struct error
 {
     *frames = input->format.frames;
     if (input->cut)
-        return error_set(error, "the file is cut off: its last frame is not whole");
+        return error_set(error, "truncated: its last frame is incomplete");
     if (input->reader->count)
         return input->reader->count(input, frames, error);
     return *frames ||
-           error_set(error, "how many frames it has is not known: it is no file, or an empty one");
+           error_set(error, "unknown number of frames: it is empty, or not a regular file");
 }
 
 /* --- Lending ---------------------------------------------------------------------------------- */

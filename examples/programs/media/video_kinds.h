@@ -36,7 +36,7 @@ struct video_reader {
     enum video_read (*read)(struct video_input *input, void *const memory[],
                             const size_t pitch_bytes[], struct error *error);
 
-    /* video_input_count; NULL = the format says it. */
+    /* video_input_count; NULL = the format has the count. */
     bool (*count)(struct video_input *input, uint64_t *frames, struct error *error);
 
     /* Skip frames at the stream's beginning without reading them all. VIDEO_READ_END if there are

@@ -78,7 +78,7 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
 
     uint8_t *at = mapped_file_at(input->source.map, input->samples, about->frame_bytes);
     if (!at) {
-        error_set(error, "frame %" PRIu64 " (the first is 0) was added while the file was read",
+        error_set(error, "frame %" PRIu64 " (the first is 0) was appended while the file was read",
                   input->next_frame);
         return VIDEO_READ_ERROR;
     }
@@ -92,7 +92,7 @@ static enum video_read borrow(struct video_input *input, cox_buffer *planes[], s
         if (status != COX_OK) {
             mapped_file_let_go(input->source.map);
             drop_planes(planes);
-            error_set(error, "no memory for a frame: %s", cox_status_text(status));
+            error_set(error, "cannot allocate memory for a frame: %s", cox_status_text(status));
             return VIDEO_READ_ERROR;
         }
         at += bytes;
@@ -115,11 +115,12 @@ static bool kept(const struct video_input *input, cox_buffer *const planes[], st
     uint64_t torn;
 
     if (there < end)
-        return error_set(error, "the file was cut to %" PRIu64 " bytes while it was read", there);
+        return error_set(error, "the file was truncated to %" PRIu64 " bytes while it was read",
+                         there);
     if (mapped_file_torn(input->source.map, &torn) && torn < end)
         return error_set(error,
                          "cannot be read, at byte %" PRIu64
-                         ": its disk failed, or it was cut meanwhile",
+                         ": the disk failed, or the file was truncated",
                          torn);
     return true;
 }

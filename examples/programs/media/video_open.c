@@ -46,7 +46,7 @@ static bool fail_unknown(const uint8_t *bytes, size_t count, struct error *error
     if (!count)
         return error_set(error, "it is empty");
     if (is_picture(bytes, count))
-        return error_set(error, "it is a picture, not video");
+        return error_set(error, "it is a picture, not a video");
 #if !COX_HAVE_LIBAV
     const char *container = NULL;
 
@@ -59,8 +59,9 @@ static bool fail_unknown(const uint8_t *bytes, size_t count, struct error *error
         return error_set(error, "it is a %s file, and this program was built without libavformat",
                          container);
 #endif
-    return error_set(error, "it is neither y4m nor a container that is known here (raw frames need "
-                            "their size and format said)");
+    return error_set(error,
+                     "unknown video format: not y4m or a known container (for raw frames use "
+                     "--size and --format)");
 }
 
 /* Set `reader` by the content. */

@@ -115,7 +115,7 @@ bool video_output_layout(struct video_layout *layout, enum video_output_kind kin
     if (kind != VIDEO_OUTPUT_Y4M)
         return true;
     if (!y4m_colours(&format->pixel, colours))
-        return error_set(error, "y4m cannot hold these samples: it wants planes of Y', Cb and Cr");
+        return error_set(error, "y4m cannot hold these samples; it needs planes of Y', Cb and Cr");
 
     const char interlacing = format->interlacing == '?' ? '?' : 'p';
     const char *range = format->pixel.range == COX_RANGE_FULL ? "FULL" : "LIMITED";
@@ -292,7 +292,7 @@ bool video_output_finish(struct video_output **out, struct error *error)
     if (output->fd >= 0) {
         bool whole = cut(output);
         if (!whole && good)
-            good = error_set(error, "cannot be cut to whole frames: %s", strerror(errno));
+            good = error_set(error, "cannot be truncated to complete frames: %s", strerror(errno));
         if (close(output->fd) && good)
             good = error_set(error, "cannot be written: %s", strerror(errno));
     }

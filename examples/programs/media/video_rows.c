@@ -6,7 +6,7 @@ bool video_rows_fit(const struct video_planes *planes, const size_t pitch_bytes[
 {
     for (uint32_t p = 0; p < planes->count; p++)
         if (pitch_bytes[p] < planes->plane[p].row_bytes)
-            return error_set(error, "the rows of plane %u of the memory given are too short", p);
+            return error_set(error, "the pitch of plane %u is shorter than its rows", p);
     return true;
 }
 

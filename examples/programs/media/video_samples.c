@@ -10,7 +10,7 @@ enum video_read video_fail_truncated(const struct video_input *input, uint64_t b
 {
     error_set(error,
               "frame %" PRIu64 " (the first is 0), which begins at byte %" PRIu64
-              ", is not whole: the stream ends at byte %" PRIu64 ", %" PRIu64 " bytes are missing",
+              ", is incomplete: the stream ends at byte %" PRIu64 ", %" PRIu64 " bytes are missing",
               input->next_frame, begin, input->source.offset, missing);
     return VIDEO_READ_ERROR;
 }

@@ -51,7 +51,7 @@ static bool take_side(const struct tag *tag, uint32_t *side, struct error *error
     const char *at = tag->text + 1;
     uint64_t value = 0;
     if (!read_number(&at, VIDEO_SIDE_MAX, &value) || *at || !value)
-        return fail_tag(tag, "a side is a number from 1 to 65536", error);
+        return fail_tag(tag, "width and height must be from 1 to 65536", error);
     *side = (uint32_t)value;
     return true;
 }
@@ -63,7 +63,7 @@ static bool take_ratio(const struct tag *tag, struct video_rational *ratio, stru
     bool good = read_number(&at, UINT32_MAX, &num) && *at++ == ':' &&
                 read_number(&at, UINT32_MAX, &den) && !*at;
     if (!good || !num != !den) /* 0:0 = unknown */
-        return fail_tag(tag, "not a ratio of two numbers such as 24000:1001", error);
+        return fail_tag(tag, "expected a ratio such as 24000:1001", error);
 
     *ratio = (struct video_rational){(uint32_t)num, (uint32_t)den};
     return true;
@@ -73,11 +73,12 @@ static bool take_interlacing(const struct tag *tag, char *letter, struct error *
 {
     char c = tag->text[1];
     if (!c || !strchr("p?tbm", c) || tag->text[2])
-        return fail_tag(tag, "an unknown interlacing", error);
+        return fail_tag(tag, "unknown interlacing", error);
     if (c != 'p' && c != '?')
         return fail_tag(
             tag,
-            "interlaced video: deinterlace it first (ffmpeg -i IN -vf bwdif -strict -1 OUT.y4m)",
+            "interlaced video is not supported; deinterlace it first (ffmpeg -i IN -vf bwdif -strict -1 "
+            "OUT.y4m)",
             error);
 
     *letter = c;
@@ -136,10 +137,11 @@ static bool take_colours(const struct tag *tag, struct cox_video_format *pixel, 
     if (!strcmp(name, "444alpha"))
         return fail_tag(tag, "video with an alpha plane is not supported", error);
 
-    return fail_tag(tag,
-                    "not 4:2:0, 4:2:2 or 4:4:4 of 8, 9, 10, 12, 14 or 16 bits: convert it first "
-                    "(ffmpeg -i IN -pix_fmt yuv420p10le -strict -1 OUT.y4m)",
-                    error);
+    return fail_tag(
+        tag,
+        "expected 4:2:0, 4:2:2 or 4:4:4 of 8, 9, 10, 12, 14 or 16 bits; convert it first "
+        "(ffmpeg -i IN -pix_fmt yuv420p10le -strict -1 OUT.y4m)",
+        error);
 }
 
 static bool take_extension(const struct tag *tag, struct video_format *format, struct error *error)
@@ -199,7 +201,7 @@ static enum video_read read_line(struct video_source *source, char *line, size_t
         ++*length;
     }
 
-    error_set(error, "the line that begins at byte %" PRIu64 " does not end: it is over %zu bytes",
+    error_set(error, "the line that begins at byte %" PRIu64 " is longer than %zu bytes",
               source->offset - *length, capacity);
 
     return VIDEO_READ_ERROR;
@@ -211,7 +213,7 @@ static bool read_header(struct video_input *input, struct error *error)
     size_t length = 0;
     enum video_read result = read_line(&input->source, line, sizeof line, &length, error);
     if (result == VIDEO_READ_END)
-        return error_set(error, "truncated: it ends within the y4m header, at byte %" PRIu64,
+        return error_set(error, "truncated: it ends inside the y4m header, at byte %" PRIu64,
                          input->source.offset);
     if (result != VIDEO_READ_FRAME)
         return false;
@@ -264,11 +266,11 @@ static bool y4m_open(struct video_input *input, struct error *error)
 
     const char *missing = NULL;
     if (!format->width)
-        missing = "width is given (W)";
+        missing = "width (W)";
     else if (!format->height)
-        missing = "height is given (H)";
+        missing = "height (H)";
     if (missing)
-        return error_set(error, "the y4m header, before byte %" PRIu64 ": no %s",
+        return error_set(error, "the y4m header, before byte %" PRIu64 ": missing %s",
                          input->source.offset, missing);
     if (!video_planes_of(&input->planes, &format->pixel, format->width, format->height, error))
         return false;
@@ -282,9 +284,7 @@ static bool y4m_open(struct video_input *input, struct error *error)
 static enum video_read fail_marker(const struct video_input *input, uint64_t begin,
                                    struct error *error)
 {
-    error_set(error,
-              "frame %" PRIu64 " (the first is 0), byte %" PRIu64
-              ": no frame begins here (FRAME is missing)",
+    error_set(error, "frame %" PRIu64 " (the first is 0), byte %" PRIu64 ": FRAME is missing",
               input->next_frame, begin);
     return VIDEO_READ_ERROR;
 }
@@ -327,7 +327,7 @@ static enum video_read fail_header(struct video_input *input, uint64_t begin, st
     else
         error_set(error,
                   "frame %" PRIu64 " (the first is 0), byte %" PRIu64
-                  ": another y4m header, of a second stream",
+                  ": a second y4m stream begins",
                   input->next_frame, begin);
     return VIDEO_READ_ERROR;
 }

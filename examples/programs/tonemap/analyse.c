@@ -72,7 +72,7 @@ static bool make_slots(struct analysis *analysis)
                                    &analysis->slots[s].histogram);
     }
 
-    return status == COX_OK || message_status_error("no memory for frames", status);
+    return status == COX_OK || message_status_error("cannot allocate memory for frames", status);
 }
 
 static bool make_session(struct analysis *analysis)
@@ -122,7 +122,7 @@ static bool take(struct analysis *analysis, uint64_t n)
     slot->busy = false;
 
     if (slot->status != COX_OK)
-        return message_status_error("a frame failed", slot->status);
+        return message_status_error("frame failed", slot->status);
 
     if (analysis->in.lent &&
         !video_input_kept(analysis->from.input, film_side_planes(&analysis->in, n), &error))
@@ -148,7 +148,7 @@ static bool submit(struct analysis *analysis, uint64_t n)
 
     slot->busy = status == COX_OK;
 
-    return slot->busy || message_status_error("a frame was refused", status);
+    return slot->busy || message_status_error("cannot submit a frame", status);
 }
 
 /* Count all frames of the range. `*last`: the film ends with them. */
@@ -180,10 +180,10 @@ static bool count_frames(struct analysis *analysis, bool *last)
     if (result == VIDEO_READ_ERROR)
         return message_file_error(analysis->options->input, &error);
     if (interrupted() || result == VIDEO_READ_CANCELLED)
-        return message_error("interrupted: no part is written");
+        return message_error("interrupted; no part was written");
 
     if (good && !submitted)
-        return message_incompatible("%s: there is no frame %" PRIu64, analysis->options->input,
+        return message_incompatible("%s: has no frame %" PRIu64, analysis->options->input,
                                     range->first);
 
     /* Is there one more frame? */
@@ -216,7 +216,7 @@ static bool print_written(const struct analysis *analysis)
 {
     const double seconds = (double)(now_ns() - analysis->began_ns) / 1e9;
 
-    say("written   %s (%" PRIu64 " frame%s from %" PRIu64 " on", analysis->options->output,
+    say("written   %s (%" PRIu64 " frame%s, the first is %" PRIu64, analysis->options->output,
         analysis->counted, plural(analysis->counted), analysis->range.first);
 
     if (analysis->part.count)
@@ -250,7 +250,7 @@ static bool analyse(struct analysis *analysis)
         return false;
 
     if (is_done(analysis, &profile)) {
-        say("done      %s is there already (--overwrite makes it again)\n", options->output);
+        say("done      %s exists already; use --overwrite to write it again\n", options->output);
         return true;
     }
 

@@ -63,22 +63,23 @@ static bool name_outputs(const struct options *options, char **outputs)
     for (uint32_t i = 0; i < options->input_count; i++) {
         const char *input = options->inputs[i];
         if (!strcmp(input, "-"))
-            return message_error("standard input has no name for a file in %s", options->output);
+            return message_error("standard input cannot go to the folder %s: give an output file",
+                                 options->output);
         if (is_read_once(input))
             return message_error(
-                "%s: is no file; a pipe or a device can only be the single input, with "
-                "a file as output",
+                "%s: a pipe or device must be the only input, and the output must be a file",
                 input);
         if (!options_take(&at, input, &wrong))
             return message_error("%s", wrong.text);
 
         outputs[i] = output_of(&at);
         if (!outputs[i])
-            return message_error("%s: gives no name for a file in %s", input, options->output);
+            return message_error("%s: cannot derive the name of an output file in %s", input,
+                                 options->output);
 
         for (uint32_t j = 0; j < i && at.to != OUTPUT_NULL; j++)
             if (!strcmp(outputs[i], outputs[j]))
-                return message_error("%s and %s would both be %s", options->inputs[j], input,
+                return message_error("%s and %s have the same output %s", options->inputs[j], input,
                                      outputs[i]);
     }
 
@@ -114,10 +115,10 @@ int batch_run(const struct options *options)
 {
     if (!is_folder(options->output)) {
         if (options->input_count > 1)
-            message_error("several inputs go to a folder, and %s is none: what is '%s'?",
+            message_error("%s: not a folder, which several inputs need; the second input is '%s'",
                           options->output, options->inputs[1]);
         else
-            message_error("%s: there is no such folder", options->output);
+            message_error("%s: no such folder", options->output);
         return EXIT_USAGE;
     }
 

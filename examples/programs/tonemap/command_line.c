@@ -16,12 +16,12 @@ static bool refuse_unknown(const char *written, struct options_error *error)
     const char *begin = written + strspn(written, "-");
     snprintf(name, sizeof name, "%.*s", (int)strcspn(begin, "="), begin);
     if (option_name_list(option_table, name, several, sizeof several) > 1)
-        return options_refuse(error, "the option '--%s' is short for several: %s", name, several);
+        return options_refuse(error, "ambiguous option '--%s'; it could be %s", name, several);
 
     const char *nearest = option_name_nearest(option_table, name);
     if (nearest)
         return options_refuse(error, "unknown option '--%s'; did you mean '--%s'?", name, nearest);
-    return options_refuse(error, "unknown option '--%s' (cox-tonemap --help lists them)", name);
+    return options_refuse(error, "unknown option '--%s'; see cox-tonemap --help", name);
 }
 
 /* The option that getopt refused, as it was written. */
@@ -35,12 +35,11 @@ static bool refuse_option(bool lacks_value, char **argv, struct options_error *e
         written = letter;
 
     if (lacks_value)
-        return options_refuse(error, "the option %s needs a value", written);
+        return options_refuse(error, "option %s needs a value", written);
     if (optopt && !is_letter)
-        return options_refuse(error, "the option %s takes no value", written);
+        return options_refuse(error, "option %s takes no value", written);
     if (is_letter)
-        return options_refuse(error, "unknown option '%s' (cox-tonemap --help lists them)",
-                              written);
+        return options_refuse(error, "unknown option '%s'; see cox-tonemap --help", written);
     return refuse_unknown(written, error);
 }
 

@@ -20,13 +20,13 @@ static bool start_error(const struct options *options, cox_status status)
     switch (status) {
     case COX_E_NO_PLATFORM:
         return message_error(
-            "no OpenCL platform is installed, or none can be loaded; PoCL runs on any "
-            "processor (Debian: apt install pocl-opencl-icd)");
+            "no OpenCL platform is installed, or none can be loaded; PoCL runs on any CPU "
+            "(Debian: apt install pocl-opencl-icd)");
     case COX_E_NO_DEVICE:
         return message_error(
-            "OpenCL is installed, but none of its platforms has a device; PoCL runs on "
-            "any processor (Debian: apt install pocl-opencl-icd) if it can write to "
-            "its cache (~/.cache/pocl, $XDG_CACHE_HOME or $POCL_CACHE_DIR)");
+            "no OpenCL platform has a device; PoCL runs on any CPU (Debian: apt install "
+            "pocl-opencl-icd) and needs a writable cache folder (~/.cache/pocl, $XDG_CACHE_HOME or "
+            "$POCL_CACHE_DIR)");
     case COX_E_NOT_FOUND:
         snprintf(what, sizeof what, "--devices %.200s", devices);
         return message_library_errors(what);
@@ -62,7 +62,7 @@ bool devices_start(struct devices *devices, const struct options *options)
         devices->count = COX_DEVICES_MAX;
     for (uint32_t d = 0; d < devices->count; d++)
         if (cox_runtime_device_info(devices->runtime, d, &devices->info[d]) != COX_OK)
-            return message_error("a device went away");
+            return message_error("cannot get information about device %u", d);
 
     if (shares && shares != devices->count)
         return message_error("--split has %u shares for %u device%s", shares, devices->count,
@@ -90,8 +90,8 @@ bool devices_memory(const char *what, uint32_t width, uint32_t height, double by
     long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     if (pages > 0 && page_bytes > 0 && bytes > (double)pages * (double)page_bytes)
         return message_error(
-            "%s: %u x %u pixels need %.1f GiB of memory, which this machine does not have", what,
-            width, height, bytes / 0x1p30);
+            "%s: %u x %u pixels need %.1f GiB of memory, more than this machine has", what, width,
+            height, bytes / 0x1p30);
     return true;
 }
 
@@ -116,7 +116,7 @@ void devices_print(const struct devices *devices, const struct cox_session_info 
             device->platform, cox_device_type_name(device->type),
             cox_memory_mode_name(device->mode), device->compute_units,
             plural(device->compute_units), device->subdevice ? ", a sub-device" : "",
-            mark == '-' ? ": does not take part" : "");
+            mark == '-' ? ": not used" : "");
     }
 
     if (verbose)
@@ -125,7 +125,7 @@ void devices_print(const struct devices *devices, const struct cox_session_info 
     struct cox_host_info host;
     cox_runtime_host_info(devices->runtime, &host);
     if (host.reserved)
-        say("  CPU %u is kept for the scheduler: %s\n", host.reserved_cpu, host.reserve_reason);
+        say("  CPU %u is reserved for the scheduler: %s\n", host.reserved_cpu, host.reserve_reason);
     else if (verbose)
         say("  no core is reserved: %s\n", host.reserve_reason);
 }

@@ -28,11 +28,12 @@ bool files_differ(const struct options *options)
         if (!outputs[i])
             continue;
         if (outfile_same_place(input, outputs[i]))
-            return message_error("%s: is the input; give the output another name", outputs[i]);
+            return message_error(
+                "%s: input and output are the same file; give the output another name", outputs[i]);
 
         for (size_t j = 0; j < i; j++)
             if (outputs[j] && outfile_same_place(outputs[i], outputs[j]))
-                return message_error("%s: is two outputs; give one of them another name",
+                return message_error("%s: named for two outputs; give one of them another name",
                                      outputs[i]);
     }
 
@@ -43,7 +44,7 @@ bool files_may_write(const struct options *options)
 {
     struct stat about;
     return options->overwrite || stat(options->output, &about) || !S_ISREG(about.st_mode) ||
-           message_error("%s: exists; --overwrite replaces it", options->output);
+           message_error("%s: exists already; use --overwrite to replace it", options->output);
 }
 
 bool records_open(struct records *records, const struct options *options)
@@ -62,7 +63,7 @@ void records_write(const struct records *records, struct report *report,
 {
     const uint64_t lost = report_lost(report);
     if (lost)
-        message_error("warning: %" PRIu64 " frames are missing in the statistics: out of memory",
+        message_error("warning: out of memory; %" PRIu64 " frames are missing from the statistics",
                       lost);
 
     if (records->stats)

@@ -206,7 +206,7 @@ static void note_scene(struct film *film, const struct cox_video_result *result)
 static void on_mapped(struct film *film, const struct cox_video_result *result)
 {
     if (result->status != COX_OK) {
-        fail(film, "a frame failed", result->status, result->frame);
+        fail(film, "failed", result->status, result->frame);
         return;
     }
     if (!input_was_kept(film, result->frame))
@@ -308,7 +308,7 @@ static struct cox_tonemap_options look_of(const struct film *film, uint64_t n)
                                         .box_downscale = plan->shape.scale == COX_SCALE_HALF};
 }
 
-/* With a file of scenes: set the light of frame `n`. */
+/* With a scene file: set the light of frame `n`. */
 static bool set_light(struct film *film, uint64_t n)
 {
     if (!film->plan.scenes)
@@ -316,7 +316,7 @@ static bool set_light(struct film *film, uint64_t n)
 
     const struct cox_tonemap_options look = look_of(film, n);
     const cox_status status = cox_video_stream_set(film->stream, &look);
-    return status == COX_OK || fail(film, "its peak or gain was refused", status, n);
+    return status == COX_OK || fail(film, "cannot set its peak or gain", status, n);
 }
 
 /* Send the next frame. */
@@ -328,7 +328,7 @@ static bool map_one(struct film *film)
 
     cox_status status = film_side_make(&film->out, film->plan.runtime, n);
     if (status != COX_OK)
-        return fail(film, "cannot get memory for a frame", status, n);
+        return fail(film, "cannot allocate memory", status, n);
 
     const struct cox_video_image in = image_of(film, &film->in, film_side_planes(&film->in, n));
     const struct cox_video_image out = image_of(film, &film->out, film_side_planes(&film->out, n));
@@ -339,7 +339,7 @@ static bool map_one(struct film *film)
 
     status = cox_video_stream_send(film->stream, &in, &out, NULL);
     film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
-    return status == COX_OK || fail(film, "a frame was refused", status, n);
+    return status == COX_OK || fail(film, "cannot submit it", status, n);
 }
 
 /* --- The caller's thread --- */

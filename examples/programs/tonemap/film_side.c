@@ -57,7 +57,7 @@ enum video_read film_side_read(struct film_side *side, cox_runtime *runtime,
 
     const cox_status status = film_side_make(side, runtime, frame);
     if (status != COX_OK) {
-        error_set(error, "no memory to read a frame to: %s", cox_status_text(status));
+        error_set(error, "cannot allocate memory for a frame: %s", cox_status_text(status));
         return VIDEO_READ_ERROR;
     }
 

@@ -1,7 +1,7 @@
 /* The frames in flight on one side, input or output: a few slots of buffers, made when they are
  * first needed. Frame n uses slot n modulo their count.
- * Thread-safety: slots of different frames from different threads; all else from one thread at a
- * time.
+ * Thread-safety: slots of different frames from different threads; everything else from one thread
+ * at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_FILM_SIDE_H
 #define TONEMAP_FILM_SIDE_H

@@ -33,7 +33,7 @@ static bool look_at(struct piece *piece)
     struct error error, unread;
     if (!video_input_open(&input, piece->path, &none, &error)) {
         if (file_identify(piece->path, &identity, &unread))
-            return message_incompatible("%s: is no piece, or damaged: %s", piece->path, error.text);
+            return message_incompatible("%s: not a piece, or damaged: %s", piece->path, error.text);
         return message_file_error(piece->path, &error);
     }
 
@@ -41,10 +41,10 @@ static bool look_at(struct piece *piece)
     const bool is_whole = video_input_whole(input);
     video_input_close(&input);
     if (!is_whole)
-        return message_incompatible("%s: is cut off", piece->path);
+        return message_incompatible("%s: truncated", piece->path);
 
     return scenes_piece_read(&piece->name, piece->format.piece) ||
-           message_incompatible("%s: is no piece: cox-tonemap map has not written it", piece->path);
+           message_incompatible("%s: not a piece written by cox-tonemap map", piece->path);
 }
 
 static bool is_y4m(const struct piece *piece)
@@ -58,13 +58,13 @@ static bool check_pieces(const struct piece *pieces, uint32_t count)
     for (uint32_t i = 1; i < count; i++) {
         if (is_y4m(&pieces[i]) != is_y4m(&pieces[0]))
             return message_incompatible(
-                "%s and %s do not go together: one is y4m, the other is encoded", pieces[0].path,
+                "%s and %s cannot be joined: one is y4m, the other is encoded", pieces[0].path,
                 pieces[i].path);
 
         const struct scenes_piece *before = &pieces[i - 1].name, *piece = &pieces[i].name;
         if (piece->profile != before->profile)
             return message_incompatible(
-                "%s and %s do not go together: they are of other films, or mapped otherwise",
+                "%s and %s cannot be joined: they have different films or settings",
                 pieces[i - 1].path, pieces[i].path);
         if (!range_follows("piece", pieces[i - 1].path, before->first + before->count,
                            pieces[i].path, piece->first))
@@ -76,18 +76,18 @@ static bool check_pieces(const struct piece *pieces, uint32_t count)
                    film_end = first->film_first + first->film_count;
 
     if (first->first > first->film_first)
-        return message_incompatible("the frames %" PRIu64 " to %" PRIu64
-                                    " are in no piece: before %s",
+        return message_incompatible("frames %" PRIu64 " to %" PRIu64
+                                    " are missing: no piece before %s",
                                     first->film_first, first->first - 1, pieces[0].path);
     if (end < film_end)
-        return message_incompatible("the frames %" PRIu64 " to %" PRIu64
-                                    " are in no piece: behind %s",
+        return message_incompatible("frames %" PRIu64 " to %" PRIu64
+                                    " are missing: no piece after %s",
                                     end, film_end - 1, pieces[count - 1].path);
 
     return true;
 }
 
-/* Whether the pieces have the light of a file of scenes, and are of the source's film. */
+/* Whether the pieces have the light of a scene file, and are of the source's film. */
 static bool check_scenes_and_source(const struct piece *pieces, uint32_t count,
                                     const struct options *options)
 {
@@ -97,7 +97,7 @@ static bool check_scenes_and_source(const struct piece *pieces, uint32_t count,
     if (options->source && !file_identify(options->source, &source, &error))
         return message_file_error(options->source, &error);
     if (options->source && source.hash != pieces[0].name.source)
-        return message_incompatible("%s: is not the film that %s is of", options->source,
+        return message_incompatible("%s: not the film of piece %s", options->source,
                                     pieces[0].path);
 
     if (!options->scenes)
@@ -109,11 +109,12 @@ static bool check_scenes_and_source(const struct piece *pieces, uint32_t count,
         const struct scenes_piece *piece = &pieces[i].name;
         char name[VIDEO_PIECE_BYTES];
         scenes_piece(&scenes, piece->first, piece->count, piece->encoding, name);
-        good = !strcmp(name, pieces[i].format.piece) ||
-               message_incompatible(
-                   "%s: is not what %s says: it was mapped before that was changed, or is of "
-                   "another film",
-                   pieces[i].path, options->scenes);
+        good =
+            !strcmp(name, pieces[i].format.piece) ||
+            message_incompatible(
+                "%s: does not match %s: the scene file was changed after the piece was mapped, or "
+                "the piece is from another film",
+                pieces[i].path, options->scenes);
     }
 
     scenes_free(&scenes);
@@ -160,7 +161,7 @@ static bool append_piece(const struct piece *piece, FILE *to, const char *path, 
     fclose(from);
 
     if (good && !same)
-        return message_incompatible("%s: is of another size or format than the pieces before it",
+        return message_incompatible("%s: its size or format differs from the pieces before it",
                                     piece->path);
     if (ferror(to))
         return message_error("%s: cannot be written: %s", path, strerror(why));
@@ -175,8 +176,7 @@ static bool join_y4m(const struct piece *pieces, uint32_t count, const char *pat
     char header[2048] = "";
     for (uint32_t i = 0; i < count; i++)
         if (pieces[i].format.frames != pieces[i].name.count)
-            return message_incompatible("%s: has %" PRIu64 " frames, and not %" PRIu64
-                                        " as it says",
+            return message_incompatible("%s: has %" PRIu64 " frames, but its header says %" PRIu64,
                                         pieces[i].path, pieces[i].format.frames,
                                         pieces[i].name.count);
 
@@ -235,10 +235,13 @@ static bool join_all(struct piece *pieces, uint32_t count, const struct options 
 
     for (uint32_t i = 0; i < count; i++)
         if (outfile_same_place(pieces[i].path, path))
-            return message_error("%s: is one of the pieces; give the output another name", path);
+            return message_error(
+                "%s: output and one of the pieces are the same file; give the output another name",
+                path);
 
     if (options->source && outfile_same_place(options->source, path))
-        return message_error("%s: is the source; give the output another name", path);
+        return message_error(
+            "%s: output and --source are the same file; give the output another name", path);
 
     const uint64_t first = pieces[0].name.first;
     const uint64_t frames = pieces[count - 1].name.first + pieces[count - 1].name.count - first;
@@ -247,9 +250,9 @@ static bool join_all(struct piece *pieces, uint32_t count, const struct options 
     if (!files_may_write(options))
         return false;
     if (y4m && options->source)
-        return message_incompatible("--source is for encoded pieces, and y4m has pictures only");
+        return message_incompatible("--source is for encoded pieces; y4m holds only video");
     if (!y4m && !ends_with(path, ".mkv") && !ends_with(path, ".mp4"))
-        return message_incompatible("%s: encoded pieces are joined to .mkv or .mp4", path);
+        return message_incompatible("%s: encoded pieces need a .mkv or .mp4 output", path);
 
     bool good;
     if (y4m)

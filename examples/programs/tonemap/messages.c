@@ -39,7 +39,7 @@ void messages_begin(FILE *results, enum cox_log_level shown)
 bool messages_finish(void)
 {
     if (say_stream && (fflush(say_stream) || ferror(say_stream)))
-        return message_error("cannot write to the terminal or pipe: %s", strerror(errno));
+        return message_error("cannot write to standard output: %s", strerror(errno));
 
     return true;
 }
@@ -199,7 +199,7 @@ bool message_status_error(const char *what, cox_status status)
 
 bool message_library_errors(const char *what)
 {
-    char all[1536] = "the reason is not known";
+    char all[1536] = "unknown reason";
     size_t used = 0;
     pthread_mutex_lock(&logbook.lock);
 

@@ -33,17 +33,15 @@ static bool check_raw(struct options *options, struct options_error *error)
 
     if (format && !size)
         return options_refuse(
-            error, "--format is about raw frames: give their size too, such as --size 3840x2160");
+            error, "--format is for raw frames and needs --size too, such as --size 3840x2160");
     if (!format && ending >= 0) {
         options->raw_by_name = !size;
         return video_raw_find(formats[ending], &options->raw) ||
-               options_refuse(error, "there is no format '%s'", formats[ending]);
+               options_refuse(error, "unknown format '%s'", formats[ending]);
     }
     if (size && !format)
-        return options_refuse(
-            error,
-            "--size is about raw frames: give their format too, with --format; there are: %s",
-            video_raw_names);
+        return options_refuse(error, "--size is for raw frames and needs --format too; formats: %s",
+                              video_raw_names);
     return true;
 }
 
@@ -56,12 +54,13 @@ static bool check_step_takes(const struct options *options, struct options_error
     if (!refused)
         return true;
     if (step == FILM_WHOLE)
-        return options_refuse(error, "--%s is of a step of a film in pieces: analyse, map or join",
-                              option_first_name(refused));
+        return options_refuse(
+            error, "--%s needs a step of a film in pieces: cox-tonemap analyse, map or join",
+            option_first_name(refused));
 
     if (refused & option_group_bits(SETS_LOOK))
-        why = ": the look is what analyse was told";
-    return options_refuse(error, "--%s: cox-tonemap %s does not take it%s",
+        why = "; the look is set by analyse";
+    return options_refuse(error, "--%s is not an option of cox-tonemap %s%s",
                           option_first_name(refused), options_step_name(step), why);
 }
 
@@ -73,18 +72,20 @@ static bool check_step(const struct options *options, struct options_error *erro
     if (!check_step_takes(options, error))
         return false;
     if (options->ranged && !pieces)
-        return options_refuse(error, "--range FIRST:END is of analyse and map; --start and "
-                                     "--frames are for the whole");
+        return options_refuse(error, "--range FIRST:END is for cox-tonemap analyse and map; use "
+                                     "--start and --frames here");
     if (options->ranged && options->share_count)
-        return options_refuse(error, "--range and --share both say which frames");
+        return options_refuse(error, "--range and --share cannot be combined: both select frames");
     if (pieces && options->input_count > 1)
-        return options_refuse(error, "cox-tonemap %s takes one film, and there are %u inputs",
+        return options_refuse(error, "cox-tonemap %s takes one film, but %u inputs are given",
                               options_step_name(step), options->input_count);
 
     if (step == FILM_MAP && !options->scenes)
-        return options_refuse(error, "cox-tonemap map needs what steer has found: --scene FILE");
+        return options_refuse(error,
+                              "cox-tonemap map needs --scene FILE, which cox-tonemap steer writes");
     if (options->scenes && look)
-        return options_refuse(error, "--%s: the look is what the file of scenes says",
+        return options_refuse(error,
+                              "--%s cannot be combined with --scene: the scene file sets the look",
                               option_first_name(look));
     return true;
 }
@@ -100,9 +101,9 @@ static bool check_files(const struct options *options, struct options_error *err
                          is_standard(options->trace);
     if (standard > 1)
         return options_refuse(error,
-                              "only one of output, statistics and trace can go to standard output");
+                              "only one of -o, --stats and --trace can be standard output (-)");
     if (options->input_count > 1 && (options->stats || options->trace))
-        return options_refuse(error, "--%s is of one input, and there are %u",
+        return options_refuse(error, "--%s takes one input, but %u are given",
                               options->stats ? "stats" : "trace", options->input_count);
     return true;
 }
@@ -111,19 +112,19 @@ bool options_check(struct options *options, struct options_error *error)
 {
     struct cox_policy_options *policy = &options->policy_options;
     if (!options->input && options->step == FILM_STEER)
-        return options_refuse(error, "no input: give the parts that analyse has written");
+        return options_refuse(error, "no input: name the parts that cox-tonemap analyse wrote");
     if (!options->input)
-        return options_refuse(
-            error, "no input: give a video or a picture (cox-tonemap --help tells more)");
+        return options_refuse(error, "no input: name a video or a picture; see cox-tonemap --help");
     if (!options->output)
-        return options_refuse(error, "no output: give one with -o (cox-tonemap --help tells more)");
+        return options_refuse(error, "no output: name one with -o; see cox-tonemap --help");
 
     if (options->given & OPTION_BIT(OPTION_DETAIL) && options->op != COX_OPERATOR_LOCAL)
-        return options_refuse(error, "--detail is about --operator local; the operator is %s",
+        return options_refuse(error, "--detail needs --operator local; the operator is %s",
                               cox_operator_name(options->op));
     if (policy->ratio_count && options->policy && strcmp(options->policy, "static"))
-        return options_refuse(error, "--split fixes the shares, which --policy %s would change",
-                              options->policy);
+        return options_refuse(
+            error, "--split cannot be combined with --policy %s: only static keeps fixed shares",
+            options->policy);
     if (policy->ratio_count)
         options->policy = "static";
 
@@ -141,10 +142,10 @@ bool options_take(struct options *options, const char *input, struct options_err
 static bool suit_picture(struct options *options, struct options_error *error)
 {
     if (options->step)
-        return options_refuse(error, "%s is no video: cox-tonemap %s is for films", options->input,
-                              options_step_name(options->step));
+        return options_refuse(error, "%s: not a video; cox-tonemap %s needs a video",
+                              options->input, options_step_name(options->step));
     if (options->depth == 10)
-        return options_refuse(error, "--depth 10: neither 8 nor 16, which a PNG may have");
+        return options_refuse(error, "--depth 10: a PNG has 8 or 16 bits");
 
     if (!options->depth)
         options->depth = 8;
@@ -156,13 +157,14 @@ static bool suit_frames(const struct options *options, struct options_error *err
 {
     const uint64_t several = OPTION_BIT(OPTION_START) | OPTION_BIT(OPTION_FRAMES);
     if (options->to == OUTPUT_PNG && options->given & several)
-        return options_refuse(error, "a PNG is one frame: say with --frame N which, in the place "
-                                     "of --start and --frames");
+        return options_refuse(error, "a PNG holds one frame: use --frame N instead of --start "
+                                     "and --frames");
     if (options->to != OUTPUT_PNG && options->one_frame)
-        return options_refuse(error,
-                              "--frame writes one frame as a PNG: name the output .png, or give "
-                              "--start %u --frames 1",
-                              (unsigned)options->frame);
+        return options_refuse(
+            error,
+            "--frame writes one frame as a PNG: name a .png output, or use --start %u "
+            "--frames 1",
+            (unsigned)options->frame);
     return true;
 }
 
@@ -198,23 +200,23 @@ static bool suit_finished(const struct options *options, struct options_error *e
     if (!refused || options_want_finished(options))
         return true;
 
-    return options_refuse(error, "--%s is about finished files, .mkv and .mp4",
+    return options_refuse(error, "--%s is for finished files, .mkv and .mp4",
                           option_first_name(refused));
 }
 
 static bool suit_look(const struct options *options, struct options_error *error)
 {
     if (options->op == COX_OPERATOR_EXPOSURE)
-        return options_refuse(error, "the operator exposure is for pictures; linear and clip are "
-                                     "its like for video");
+        return options_refuse(error, "--operator exposure is for pictures; for video use linear or "
+                                     "clip");
     if (options->op == COX_OPERATOR_LOCAL && options->scale)
-        return options_refuse(error, "--scale is not for the operator local");
+        return options_refuse(error, "--scale cannot be combined with --operator local");
 
     if (!options->peak_auto && options->trust_metadata)
-        return options_refuse(error, "--trust-metadata is about --peak auto; --peak %g is fixed",
+        return options_refuse(error, "--trust-metadata needs --peak auto; --peak %g is fixed",
                               options->peak_nits);
     if (!options->peak_auto && options->given & OPTION_BIT(OPTION_LOOKAHEAD))
-        return options_refuse(error, "--lookahead is about --peak auto; --peak %g is fixed",
+        return options_refuse(error, "--lookahead needs --peak auto; --peak %g is fixed",
                               options->peak_nits);
     return true;
 }
@@ -228,25 +230,26 @@ static bool suit_scenes(const struct options *options, struct options_error *err
     if (!options->scenes || joins || (options->to != OUTPUT_PNG && !piece))
         return true;
 
-    return options_refuse(error,
-                          "%s: frames of a file of scenes go to .y4m, .mkv and, as a whole, .mp4, "
-                          ".nv12 and .p010",
-                          options->output);
+    return options_refuse(
+        error,
+        "%s: with --scene the output is .y4m or .mkv; a whole film can also be .mp4, "
+        ".nv12 or .p010",
+        options->output);
 }
 
 static bool suit_video(struct options *options, struct options_error *error)
 {
     if (options->verify)
-        return options_refuse(error, "--verify without a share is for pictures; --verify 0.1 has a "
-                                     "tenth of the bands done by two devices, and --hash prints "
-                                     "what can be compared with other --devices");
+        return options_refuse(error, "--verify without a share is for pictures; for video use "
+                                     "--verify 0.1, or compare --hash between --devices");
     if (options->to == OUTPUT_NAME)
         options->to = options_kind_by_name(options->output);
     if (options->to == OUTPUT_NAME)
-        return options_refuse(error,
-                              "%s: what is it to be? There are .mkv, .mp4, .y4m, .nv12, .p010, "
-                              ".png for one frame, and null:; --to says it whatever the name is",
-                              *options->output ? options->output : "''");
+        return options_refuse(
+            error,
+            "%s: unknown kind of output; use .mkv, .mp4, .y4m, .nv12, .p010, .png "
+            "(one frame) or null:, or --to KIND",
+            *options->output ? options->output : "''");
 
     return suit_finished(options, error) && suit_look(options, error) &&
            suit_frames(options, error) && suit_depth(options, error) && suit_scenes(options, error);
@@ -260,10 +263,10 @@ bool options_suit(struct options *options, enum options_job job, struct options_
 
     const uint64_t refused = options->given & option_group_bits(video ? FOR_PICTURE : FOR_VIDEO);
     if (refused && video)
-        return options_refuse(error, "--%s is for pictures, and %s is video",
+        return options_refuse(error, "--%s is for pictures, but %s is a video",
                               option_first_name(refused), options->input);
     if (refused)
-        return options_refuse(error, "--%s is for video, and %s is none",
+        return options_refuse(error, "--%s is for video, but %s is not a video",
                               option_first_name(refused), options->input);
     return video ? suit_video(options, error) : suit_picture(options, error);
 }

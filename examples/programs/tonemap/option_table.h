@@ -12,7 +12,7 @@ enum option_group {
     FOR_PICTURE = 1 << 0,  /* pictures only */
     FOR_VIDEO = 1 << 1,    /* video only */
     FOR_FINISHED = 1 << 2, /* finished files only */
-    SETS_LOOK = 1 << 3,    /* decides a film's mapped frames; a file of scenes says it all */
+    SETS_LOOK = 1 << 3,    /* decides a film's mapped frames; a scene file sets all of it */
     IN_PIECES = 1 << 4,    /* analyse and map take it */
     IN_MAP = 1 << 5,       /* map takes it */
     IN_STEER = 1 << 6,

@@ -52,7 +52,7 @@ static bool parse_operator(struct options *options, const char *text, struct opt
                                  cox_operator_name((enum cox_operator)op));
         separator = ", ";
     }
-    return options_refuse(error, "there is no operator '%s'; there are: %s", text, names);
+    return options_refuse(error, "unknown operator '%s'; operators: %s", text, names);
 }
 
 /* clip, compress, or compress:KNEE */
@@ -70,10 +70,10 @@ static bool parse_gamut(struct options *options, const char *text, struct option
     if (!strcmp(text, compress))
         return true;
     if (strncmp(text, compress, sizeof compress - 1) || *after != ':')
-        return options_refuse(error, "--gamut %s: neither clip nor compress, nor compress:KNEE",
+        return options_refuse(error, "--gamut '%s': expected clip, compress or compress:KNEE",
                               text);
     if (!parse_between(after + 1, 0.25, 0.95, &knee))
-        return options_refuse(error, "--gamut %s: not a knee between 0.25 and 0.95", text);
+        return options_refuse(error, "--gamut '%s': expected a knee from 0.25 to 0.95", text);
 
     options->gamut_knee = (float)knee;
     return true;
@@ -109,7 +109,7 @@ static bool parse_scale(struct options *options, const char *text, struct option
         (options->scale_width || options->scale_height))
         return true;
     return options_refuse(error,
-                          "--scale %s: neither 1/2 nor a size such as 1920x1080, 1920x or x1080",
+                          "--scale '%s': expected 1/2 or a size such as 1920x1080, 1920x or x1080",
                           text);
 }
 
@@ -120,7 +120,7 @@ static bool parse_peak(struct options *options, const char *text, struct options
         return true;
 
     return options_refuse(error,
-                          "--peak %s: neither auto nor a luminance between 1 and 1000000 cd/m2",
+                          "--peak '%s': expected auto or a luminance from 1 to 1000000 cd/m2",
                           text);
 }
 
@@ -128,7 +128,7 @@ static bool parse_desaturate(struct options *options, const char *text, struct o
 {
     double number;
     if (!parse_between(text, 0, 1, &number))
-        return options_refuse(error, "--desat %s: not a strength between 0 and 1", text);
+        return options_refuse(error, "--desat '%s': expected a number from 0 to 1", text);
 
     options->desaturate = -1; /* none: the library's 0 means its default */
     if (number > 0)
@@ -144,13 +144,13 @@ static bool parse_detail(struct options *options, const char *text, struct optio
         options->detail = (float)number;
 
     return (options->detail >= 0.25f && options->detail <= 4) ||
-           options_refuse(error, "--detail %s: not a factor between 0.25 and 4", text);
+           options_refuse(error, "--detail '%s': expected a number from 0.25 to 4", text);
 }
 
 static bool parse_depth(struct options *options, const char *text, struct options_error *error)
 {
     if (strcmp(text, "8") && strcmp(text, "10") && strcmp(text, "16"))
-        return options_refuse(error, "--depth %s: neither 8 nor 16, nor 10 for y4m", text);
+        return options_refuse(error, "--depth '%s': expected 8, 10 or 16", text);
 
     options->depth = (uint32_t)strtoul(text, NULL, 10);
     return true;
@@ -163,7 +163,7 @@ static bool parse_dither(struct options *options, const char *text, struct optio
     if (!strcmp(text, "ordered"))
         options->dither = COX_DITHER_ORDERED;
     else if (strcmp(text, "none"))
-        return options_refuse(error, "--dither %s: neither none nor ordered", text);
+        return options_refuse(error, "--dither '%s': expected none or ordered", text);
 
     return true;
 }
@@ -176,13 +176,13 @@ static bool set_look(struct options *options, int which, const char *text,
         return parse_operator(options, text, error);
     case OPTION_EXPOSURE:
         return parse_between(text, -32, 32, &options->exposure_stops) ||
-               options_refuse(error, "--exposure %s: not a number of stops between -32 and 32",
+               options_refuse(error, "--exposure '%s': expected a number of stops from -32 to 32",
                               text);
     case OPTION_PEAK:
         return parse_peak(options, text, error);
     case OPTION_SDR_WHITE:
         return parse_between(text, 1, 10000, &options->sdr_white_nits) ||
-               options_refuse(error, "--sdr-white %s: not a luminance between 1 and 10000 cd/m2",
+               options_refuse(error, "--sdr-white '%s': expected a luminance from 1 to 10000 cd/m2",
                               text);
     case OPTION_DESAT:
         return parse_desaturate(options, text, error);
@@ -208,9 +208,9 @@ static bool parse_size(struct options *options, const char *text, struct options
     int end = 0;
     if (sscanf(text, "%7[0-9]x%7[0-9]%n", width, height, &end) != 2 || text[end] ||
         !parse_count(width, 1, VIDEO_SIDE_MAX, &w) || !parse_count(height, 1, VIDEO_SIDE_MAX, &h))
-        return options_refuse(error,
-                              "--size %s: not a size such as 3840x2160, with sides from 1 to %d",
-                              text, VIDEO_SIDE_MAX);
+        return options_refuse(
+            error, "--size '%s': expected a size such as 3840x2160, with sides from 1 to %d", text,
+            VIDEO_SIDE_MAX);
 
     options->raw.width = (uint32_t)w;
     options->raw.height = (uint32_t)h;
@@ -236,8 +236,7 @@ static bool parse_rate(struct options *options, const char *text, struct options
     }
 
     return options_refuse(
-        error, "--rate %s: not a number of frames per second such as 25, 23.976 or 24000/1001",
-        text);
+        error, "--rate '%s': expected frames per second, such as 25, 23.976 or 24000/1001", text);
 }
 
 /* FIRST:END, either of which may be missing. */
@@ -257,7 +256,8 @@ static bool parse_frame_range(struct options *options, const char *text,
         good = parse_count(end, 1, VIDEO_FRAMES_MAX, &options->range_end) &&
                options->range_end > options->range_first;
     return good ||
-           options_refuse(error, "--range %s: not FIRST:END, frames from 0 on, such as 1000:2000",
+           options_refuse(error,
+                          "--range '%s': expected FIRST:END with FIRST < END, such as 1000:2000",
                           text);
 }
 
@@ -273,7 +273,8 @@ static bool parse_share(struct options *options, const char *text, struct option
 
     return (parse_count(of, 1, 1000000, &options->share_count) &&
             parse_count(which, 1, options->share_count, &options->share)) ||
-           options_refuse(error, "--share %s: not I/N, the I-th of N parts, such as 1/16", text);
+           options_refuse(error, "--share '%s': expected I/N with I from 1 to N, such as 1/16",
+                          text);
 }
 
 /* --range has two meanings: FIRST:END of frames, and the range of the stream's codes. Only the
@@ -289,7 +290,7 @@ static bool parse_range(struct options *options, const char *text, struct option
     options->has_range = true;
     options->range = word > 0 ? COX_RANGE_FULL : COX_RANGE_LIMITED;
     return word >= 0 ||
-           options_refuse(error, "--range %s: neither limited nor full, nor FIRST:END of frames",
+           options_refuse(error, "--range '%s': expected limited, full, or FIRST:END of frames",
                           text);
 }
 
@@ -306,12 +307,14 @@ static bool set_stream(struct options *options, int which, const char *text,
         options->transfer = COX_TRANSFER_PQ;
         if (word > 0)
             options->transfer = (enum cox_transfer)word;
-        return word >= 0 || options_refuse(error, "--transfer %s: not pq, hlg or linear", text);
+        return word >= 0 ||
+               options_refuse(error, "--transfer '%s': expected pq, hlg or linear", text);
     case OPTION_PRIMARIES:
         word = options_find_word(text, primaries);
         options->has_primaries = true;
         options->primaries = word > 0 ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
-        return word >= 0 || options_refuse(error, "--primaries %s: neither bt2020 nor bt709", text);
+        return word >= 0 ||
+               options_refuse(error, "--primaries '%s': expected bt2020 or bt709", text);
     case OPTION_RANGE:
         return parse_range(options, text, error);
     case OPTION_SIZE:
@@ -320,8 +323,7 @@ static bool set_stream(struct options *options, int which, const char *text,
         return parse_rate(options, text, error);
     default:
         return video_raw_find(text, &options->raw) ||
-               options_refuse(error, "there is no format '%s'; there are: %s", text,
-                              video_raw_names);
+               options_refuse(error, "unknown format '%s'; formats: %s", text, video_raw_names);
     }
 }
 
@@ -331,21 +333,21 @@ static bool set_frames(struct options *options, int which, const char *text,
     switch (which) {
     case OPTION_START:
         return parse_count(text, 0, VIDEO_FRAMES_MAX, &options->start) ||
-               options_refuse(error, "--start %s: not the number of a frame, 0 to %d", text,
+               options_refuse(error, "--start '%s': expected a frame number from 0 to %d", text,
                               VIDEO_FRAMES_MAX);
     case OPTION_FRAMES:
         return parse_count(text, 1, VIDEO_FRAMES_MAX, &options->frames) ||
-               options_refuse(error, "--frames %s: not a number of frames, 1 to %d", text,
-                              VIDEO_FRAMES_MAX);
+               options_refuse(error, "--frames '%s': expected a number of frames from 1 to %d",
+                              text, VIDEO_FRAMES_MAX);
     case OPTION_FRAME:
         options->one_frame = true;
         return parse_count(text, 0, VIDEO_FRAMES_MAX, &options->frame) ||
-               options_refuse(error, "--frame %s: not the number of a frame, 0 to %d", text,
+               options_refuse(error, "--frame '%s': expected a frame number from 0 to %d", text,
                               VIDEO_FRAMES_MAX);
     default:
         options->lookahead = !strcmp(text, "1");
         return options->lookahead || !strcmp(text, "0") ||
-               options_refuse(error, "--lookahead %s: neither 0 nor 1", text);
+               options_refuse(error, "--lookahead '%s': expected 0 or 1", text);
     }
 }
 
@@ -363,12 +365,14 @@ static bool parse_split(struct options *options, const char *text, struct option
         char *end;
         const double ratio = strtod(at, &end);
         if (end == at || (*end && *end != ',') || !isfinite(ratio) || ratio < 0 || ratio > 1)
-            return options_refuse(error,
-                                  "--split %s: give shares between 0 and 1 separated by commas, "
-                                  "such as 0.75,0.25",
-                                  text);
+            return options_refuse(
+                error,
+                "--split '%s': expected comma-separated numbers from 0 to 1, such as "
+                "0.75,0.25",
+                text);
         if (policy->ratio_count == COX_DEVICES_MAX)
-            return options_refuse(error, "--split %s: more than %d shares", text, COX_DEVICES_MAX);
+            return options_refuse(error, "--split '%s': at most %d shares are allowed", text,
+                                  COX_DEVICES_MAX);
 
         options->ratios[policy->ratio_count++] = ratio;
         sum += ratio;
@@ -378,7 +382,8 @@ static bool parse_split(struct options *options, const char *text, struct option
     }
 
     if (fabs(sum - 1.0) > 1e-6)
-        return options_refuse(error, "--split %s: the shares sum to %g, not to 1", text, sum);
+        return options_refuse(error, "--split '%s': the shares sum to %g; they must sum to 1", text,
+                              sum);
     return true;
 }
 
@@ -393,7 +398,8 @@ static bool parse_reserve(struct options *options, const char *text, struct opti
         return true;
     }
     if (!parse_count(text, 0, UINT32_MAX, &cpu))
-        return options_refuse(error, "--reserve %s: not auto, on, off or the number of a CPU",
+        return options_refuse(error,
+                              "--reserve '%s': expected auto, on, off or the number of a CPU",
                               text);
 
     options->reserve = COX_RESERVE_CORE;
@@ -409,14 +415,14 @@ static bool parse_policy(struct options *options, const char *text, struct optio
         return true;
 
     options_policy_names(names, sizeof names);
-    return options_refuse(error, "there is no policy '%s'; there are: %s", text, names);
+    return options_refuse(error, "unknown policy '%s'; policies: %s", text, names);
 }
 
 static bool parse_in_flight(struct options *options, const char *text, struct options_error *error)
 {
     uint64_t count;
     if (!parse_count(text, 1, COX_IN_FLIGHT_MAX, &count))
-        return options_refuse(error, "--in-flight %s: not a number of frames between 1 and %d",
+        return options_refuse(error, "--in-flight '%s': expected a number of frames from 1 to %d",
                               text, COX_IN_FLIGHT_MAX);
 
     options->in_flight = (uint32_t)count;
@@ -428,7 +434,8 @@ static bool parse_deadline(struct options *options, const char *text, struct opt
     double ms;
     if (!parse_between(text, 0.001, 1e6, &ms))
         return options_refuse(
-            error, "--deadline %s: not a number of milliseconds between 0.001 and 1000000", text);
+            error, "--deadline '%s': expected a number of milliseconds from 0.001 to 1000000",
+            text);
 
     options->policy_options.deadline_ns = (uint64_t)(ms * 1e6 + 0.5);
     return true;
@@ -443,7 +450,7 @@ static bool parse_verify(struct options *options, const char *text, struct optio
     }
 
     return parse_between(text, 0, 1, &options->verify_share) ||
-           options_refuse(error, "--verify %s: not a share of the bands between 0 and 1", text);
+           options_refuse(error, "--verify '%s': expected a share of the bands from 0 to 1", text);
 }
 
 static bool set_work(struct options *options, int which, const char *text,
@@ -458,7 +465,7 @@ static bool set_work(struct options *options, int which, const char *text,
         return parse_reserve(options, text, error);
     case OPTION_ARITHMETIC:
         return option_arithmetic(text, &options->arithmetic) ||
-               options_refuse(error, "--arithmetic %s: not auto, muladd or fma", text);
+               options_refuse(error, "--arithmetic '%s': expected auto, fma or muladd", text);
     case OPTION_IN_FLIGHT:
         return parse_in_flight(options, text, error);
     case OPTION_DEADLINE:
@@ -467,7 +474,7 @@ static bool set_work(struct options *options, int which, const char *text,
         return parse_verify(options, text, error);
     default:
         return parse_count(text, 1, REPEAT_MAX, &options->repeat) ||
-               options_refuse(error, "--repeat %s: not a number between 1 and %d", text,
+               options_refuse(error, "--repeat '%s': expected a number from 1 to %d", text,
                               REPEAT_MAX);
     }
 }
@@ -481,15 +488,16 @@ static bool set_output(struct options *options, int which, const char *text,
     case OPTION_ENCODER:
         options->encoder = text;
         return (*text && *text != ':') ||
-               options_refuse(error, "--encoder %s: no name of an encoder", *text ? text : "''");
+               options_refuse(error, "--encoder '%s': expected NAME or NAME:KEY=VALUE,...", text);
     case OPTION_PROGRESS:
         options->progress_json = !strcmp(text, "json");
         return options->progress_json || !strcmp(text, "live") ||
-               options_refuse(error, "--progress %s: neither live nor json", text);
+               options_refuse(error, "--progress '%s': expected live or json", text);
     default:
         options->to = options_find_kind(text);
         return options->to != OUTPUT_NAME ||
-               options_refuse(error, "--to %s: not mkv, mp4, y4m, nv12, p010, png or null", text);
+               options_refuse(error, "--to '%s': expected mkv, mp4, y4m, nv12, p010, png or null",
+                              text);
     }
 }
 

@@ -96,17 +96,18 @@ static bool read_end(struct part *part)
     int last = 0, length = 0;
 
     if (text->bytes < END_BYTES)
-        return message_incompatible("%s: is cut off", text->path);
+        return message_incompatible("%s: truncated", text->path);
     const char *end = text->text + text->bytes - END_BYTES;
     const int read = sscanf(end, "end %" SCNu64 " %d %" SCNx64 "%n", &part->count, &last, &check,
                             &length);
     if (read != 3 || length != END_BYTES - 1)
-        return message_incompatible("%s: is cut off, or no part of cox-tonemap's", text->path);
+        return message_incompatible("%s: truncated, or not a part written by cox-tonemap analyse",
+                                    text->path);
     text->bytes -= END_BYTES;
 
     part->last = last;
     if (hash_bytes(HASH_START, text->text, text->bytes) != check)
-        return message_incompatible("%s: is damaged", text->path);
+        return message_incompatible("%s: damaged: its checksum differs", text->path);
 
     text->text[text->bytes] = 0;
     return true;
@@ -133,14 +134,14 @@ static bool read_head(struct part *part)
 
     char *line = profile_text_line(&part->text), rest;
     if (!line || sscanf(line, "first %" SCNu64 "%c", &part->first, &rest) != 1)
-        return profile_text_wrong(&part->text, "is not 'first' and the number of a frame");
+        return profile_text_wrong(&part->text, "expected 'first FRAME'");
 
     uint64_t most = VIDEO_FRAMES_MAX;
     if (part->profile.steering.on)
         most = (part->text.bytes - part->text.at) / COX_VIDEO_BINS;
     if (part->first > VIDEO_FRAMES_MAX || part->count > most || part->count > VIDEO_FRAMES_MAX)
-        return message_incompatible("%s: says that it has %" PRIu64 " frames, from %" PRIu64
-                                    " on, which cannot be",
+        return message_incompatible("%s: damaged: an impossible range of %" PRIu64
+                                    " frames, the first is %" PRIu64,
                                     part->text.path, part->count, part->first);
     return true;
 }
@@ -173,14 +174,14 @@ bool part_next(struct part *part, uint32_t histogram[COX_VIDEO_BINS])
 
         do {
             if (text->at == text->bytes || shift > 28)
-                return message_incompatible("%s: has fewer histograms than it says", text->path);
+                return message_incompatible("%s: damaged: histograms are missing", text->path);
             byte = (uint8_t)text->text[text->at++];
             value |= (uint64_t)(byte & 0x7f) << shift;
             shift += 7;
         } while (byte & 0x80);
 
         if (value > UINT32_MAX)
-            return message_incompatible("%s: has counts that cannot be", text->path);
+            return message_incompatible("%s: damaged: impossible counts", text->path);
         histogram[bin] = (uint32_t)value;
     }
     return true;

@@ -113,7 +113,8 @@ static bool make_buffers(struct job *job)
         if (status == COX_OK)
             status = cox_buffer_create(job->devices.runtime, out_bytes, &job->out[i]);
     }
-    return status == COX_OK || message_status_error("cannot get memory for the picture", status);
+    return status == COX_OK ||
+           message_status_error("cannot allocate memory for the picture", status);
 }
 
 /* Read the picture once, and copy it. */
@@ -156,8 +157,8 @@ static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
     if (status == COX_OK) {
         cox_tonemap_read_analysis(cox_buffer_data(histogram), &analysis);
         cox_tonemap_auto_exposure(&analysis, settings);
-        say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white), from the picture: log-average "
-            "%.4g, peak %.4g\n",
+        say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white), measured: log-average %.4g, peak "
+            "%.4g\n",
             (double)settings->exposure_stops, (double)settings->peak * white_nits,
             (double)settings->peak, (double)analysis.log_average, (double)analysis.peak);
     }
@@ -372,7 +373,7 @@ static bool run_frames(struct job *job)
     progress_clear(&job->progress);
 
     if (status != COX_OK)
-        return message_status_error("a frame was refused", status);
+        return message_status_error("cannot submit a frame", status);
     if (flight->status != COX_OK) {
         char what[64];
         snprintf(what, sizeof what, "frame %" PRIu64 " failed", flight->failed_frame);
@@ -428,7 +429,7 @@ static bool verify_devices(struct job *job, uint64_t expected, cox_buffer *resul
         uint64_t hash;
         status = hash_alone(job, device, result, &hash);
         if (status != COX_OK) {
-            message_status_error("cannot verify on one device alone", status);
+            message_status_error("cannot verify on a single device", status);
             continue;
         }
         equal = equal && hash == expected;
@@ -439,7 +440,7 @@ static bool verify_devices(struct job *job, uint64_t expected, cox_buffer *resul
     if (interrupted())
         return message_error("interrupted");
     if (!equal)
-        return message_error("verification failed: devices give different pixels");
+        return message_error("verification failed: devices produced different pixels");
     return status == COX_OK;
 }
 
@@ -454,7 +455,7 @@ static bool verify(struct job *job, uint64_t expected)
 
     const cox_status status = cox_buffer_create(job->devices.runtime, bytes, &result);
     if (status != COX_OK)
-        return message_status_error("cannot get memory to verify", status);
+        return message_status_error("cannot allocate memory for --verify", status);
 
     const bool good = verify_devices(job, expected, result);
     cox_buffer_destroy(&result);

@@ -41,12 +41,11 @@ bool profile_apply(const struct profile *profile, struct source *from, const cha
     if (!file_identify(input, &source, &error))
         return message_file_error(input, &error);
     if (source.bytes != profile->source.bytes || source.hash != profile->source.hash)
-        return message_incompatible("%s: is of another film than %s: of a file of %" PRIu64
-                                    " bytes, not %" PRIu64 "%s",
+        return message_incompatible("%s: from another film than %s (%" PRIu64 " bytes, %" PRIu64
+                                    " bytes%s)",
                                     name, input, profile->source.bytes, source.bytes,
-                                    source.bytes == profile->source.bytes
-                                        ? ", or with other content"
-                                        : "");
+                                    source.bytes == profile->source.bytes ? ", different content"
+                                                                          : "");
 
     plan->shape = profile->shape;
     plan->settings = profile->settings;
@@ -54,8 +53,7 @@ bool profile_apply(const struct profile *profile, struct source *from, const cha
     if (format->width != plan->shape.width || format->height != plan->shape.height ||
         !same_samples(&format->pixel, &plan->shape.in))
         return message_incompatible(
-            "%s: its frames are not read as they were for %s: of another size or format", input,
-            name);
+            "%s: its frames have another size or format than when %s was written", input, name);
 
     source_set_target(from);
     return true;
@@ -75,7 +73,7 @@ bool profile_text_open(struct profile_text *text, const char *path)
         return message_error("%s: cannot be opened: %s", path, strerror(errno));
     if (fstat(fileno(file), &about) || !S_ISREG(about.st_mode)) {
         fclose(file);
-        return message_error("%s: is no file", path);
+        return message_error("%s: not a regular file", path);
     }
     text->bytes = (size_t)about.st_size;
     text->text = malloc(text->bytes + 1);
@@ -295,26 +293,26 @@ bool profile_read(struct profile *profile, const char *what, struct profile_text
     snprintf(first, sizeof first, "%.60s", line ? line : "");
 
     if (sscanf(first, "coxswain-%15s %d %15s", kind, &format, version) != 3 || strcmp(kind, what))
-        return message_incompatible("%s: is no %s of cox-tonemap's", text->path, what);
+        return message_incompatible("%s: not a %s file of cox-tonemap", text->path, what);
     if (format != 1 || strcmp(version, cox_version()))
         return message_incompatible(
-            "%s: was written by version %s, which may give other bits than %s: the steps "
-            "of a film are one version's",
+            "%s: written by version %s, but this is version %s; run all steps of a film with "
+            "one version",
             text->path, version, cox_version());
 
     for (size_t i = 0; i < FIELDS; i++) {
         const size_t length = strlen(fields[i].name);
         line = profile_text_line(text);
         if (!line)
-            return message_incompatible("%s: is cut off", text->path);
+            return message_incompatible("%s: truncated", text->path);
         if (strncmp(line, fields[i].name, length) || line[length] != ' ' ||
             !read_value(profile, &fields[i], line + length + 1))
-            return message_incompatible("%s, line %u: is not '%s' and what it can be", text->path,
+            return message_incompatible("%s, line %u: expected '%s' and a valid value", text->path,
                                         text->line, fields[i].name);
     }
 
     return is_sound(profile) ||
-           message_incompatible("%s: describes no film that can be mapped", text->path);
+           message_incompatible("%s: damaged: impossible film settings", text->path);
 }
 
 /* NULL = the profiles are equal. Otherwise the texts are the values of the field in both. */
@@ -341,6 +339,6 @@ bool profile_same(const struct profile *one, const char *first, const struct pro
 {
     char text[VALUE_BYTES], other_text[VALUE_BYTES];
     const struct field *field = first_difference(one, other, text, other_text);
-    return !field || message_incompatible("%s and %s do not go together: %s is %s and %s", first,
-                                          name, field->name, text, other_text);
+    return !field || message_incompatible("%s and %s do not match: %s is %s and %s", first, name,
+                                          field->name, text, other_text);
 }

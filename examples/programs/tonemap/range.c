@@ -22,7 +22,7 @@ bool range_of(struct range *range, const struct options *options, uint64_t first
         range->first = options->range_first;
         if (range->first < first || range->first >= end)
             return message_incompatible("%s: --range begins with frame %" PRIu64
-                                        ", and there are %" PRIu64 " from %" PRIu64 " on",
+                                        ", but there are %" PRIu64 " frames, the first is %" PRIu64,
                                         options->input, range->first, count, first);
         if (options->range_end < end)
             range_end = options->range_end;
@@ -56,10 +56,10 @@ bool range_follows(const char *what, const char *before, uint64_t end, const cha
                    uint64_t first)
 {
     if (first > end)
-        return message_incompatible("the frames %" PRIu64 " to %" PRIu64
-                                    " are in no %s: between %s and %s",
+        return message_incompatible("frames %" PRIu64 " to %" PRIu64
+                                    " are missing: no %s between %s and %s",
                                     end, first - 1, what, before, path);
 
     return first == end ||
-           message_incompatible("%s and %s both have frame %" PRIu64, before, path, first);
+           message_incompatible("%s and %s both contain frame %" PRIu64, before, path, first);
 }

@@ -140,8 +140,8 @@ static bool go_to(struct reading *reading, uint64_t frame)
 {
     struct scenes *scenes = reading->scenes;
     if (frame < scenes->first + reading->done || frame > scenes->first + scenes->count)
-        return profile_text_wrong(&reading->text,
-                                  "is of a frame that is not there, or not after the ones before");
+        return profile_text_wrong(
+            &reading->text, "the frame does not exist, or does not follow the frames before it");
 
     for (; scenes->first + reading->done < frame; reading->done++) {
         struct scenes_light *light = &scenes->light[reading->done];
@@ -152,7 +152,7 @@ static bool go_to(struct reading *reading, uint64_t frame)
             light->gain = reading->gain;
         if (light->peak_nits <= 0 || light->gain <= 0)
             return profile_text_wrong(&reading->text,
-                                      "comes where the frames before it have no light yet");
+                                      "the frames before this line have no peak and gain");
 
         light->begins = reading->begins;
         reading->begins = false;
@@ -176,7 +176,7 @@ static bool read_scene(struct reading *reading, char *at)
     char *end;
     const uint64_t frame = strtoull(at, &end, 10);
     if (end == at)
-        return profile_text_wrong(&reading->text, "is not 'scene' and the number of a frame");
+        return profile_text_wrong(&reading->text, "expected 'scene FRAME'");
     if (!go_to(reading, frame))
         return false;
 
@@ -196,7 +196,7 @@ static bool read_scene(struct reading *reading, char *at)
 
         if (!good || (*at && *at != ' '))
             return profile_text_wrong(&reading->text,
-                                      "is not 'scene FRAME [peak NITS] [gain GAIN]'");
+                                      "expected 'scene FRAME [peak NITS] [gain GAIN]'");
         at += strspn(at, " ");
     }
     return true;
@@ -212,7 +212,7 @@ static bool read_light(struct reading *reading, char *at)
 
     if (!good || !read_number(&at, PEAK_LEAST, PEAK_MOST, &light.peak_nits) || *at != ' ' ||
         !read_number(&at, GAIN_LEAST, GAIN_MOST, &light.gain) || *at)
-        return profile_text_wrong(&reading->text, "is not 'FRAME PEAK GAIN'");
+        return profile_text_wrong(&reading->text, "expected 'FRAME PEAK GAIN'");
     if (!go_to(reading, frame))
         return false;
 
@@ -237,7 +237,7 @@ static bool read_frames(struct reading *reading)
         if (!strcmp(line, "end"))
             return go_to(reading, scenes->first + scenes->count) &&
                    (!next_line(reading) ||
-                    profile_text_wrong(&reading->text, "comes behind the line 'end'"));
+                    profile_text_wrong(&reading->text, "unexpected line after 'end'"));
         if (!reading->text.is_ended)
             break;
 
@@ -250,7 +250,7 @@ static bool read_frames(struct reading *reading)
             return false;
     }
 
-    return message_incompatible("%s: is cut off: it has no line 'end'", reading->text.path);
+    return message_incompatible("%s: truncated: the line 'end' is missing", reading->text.path);
 }
 
 /* The line "frames FIRST COUNT [end]". */
@@ -267,7 +267,7 @@ static bool read_count(struct reading *reading, uint64_t *count)
     scenes->last = read == 3 && !strcmp(word, "end");
     return ((read == 2 || scenes->last) && *count <= SCENES_FRAMES_MAX &&
             scenes->first <= VIDEO_FRAMES_MAX) ||
-           profile_text_wrong(&reading->text, "is not 'frames FIRST COUNT [end]'");
+           profile_text_wrong(&reading->text, "expected 'frames FIRST COUNT [end]'");
 }
 
 bool scenes_read(struct scenes *scenes, const char *path)

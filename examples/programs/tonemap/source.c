@@ -11,7 +11,7 @@ bool source_open(struct source *from)
     struct error error;
     if (options->raw_by_name && video_kind_of(options->input) == VIDEO_KIND_NONE)
         return message_error(
-            "%s: raw frames do not tell their size: give it, such as --size 3840x2160",
+            "%s: the size of raw frames is unknown; use --size, such as --size 3840x2160",
             options->input);
     if (!video_input_open(&from->input, options->input, &options->raw, &error))
         return message_file_error(options->input, &error);
@@ -21,7 +21,7 @@ bool source_open(struct source *from)
     if (options->to == OUTPUT_PNG)
         first = options->frame;
     if (from->format->frames && first >= from->format->frames)
-        return message_error("%s: there is no frame %" PRIu64 ", the last one is %" PRIu64,
+        return message_error("%s: has no frame %" PRIu64 "; the last frame is %" PRIu64,
                              options->input, first, from->format->frames - 1);
     return true;
 }
@@ -64,18 +64,18 @@ static bool may_be_pq(const struct source *from)
 {
     const struct video_format *format = from->format;
     const bool narrow = format->has_primaries && format->primaries == COX_PRIMARIES_BT709;
-    const char *reason = "video of 8 bits";
+    const char *reason = "8-bit video";
     if (format->other_transfer)
-        return message_error("%s: it is no HDR video (%s); --transfer pq or hlg takes it for one",
+        return message_error("%s: not HDR video (%s); use --transfer pq or hlg to treat it as HDR",
                              from->options->input, format->text);
     if (format->pixel.depth > 8 && !narrow)
         return true;
 
     if (narrow)
-        reason = "video with BT.709's primaries";
+        reason = "video with BT.709 primaries";
     return message_error(
-        "%s: it names no transfer curve, and %s is SDR as a rule (%s); --transfer pq or "
-        "hlg takes it for HDR",
+        "%s: it names no transfer curve, and %s is usually SDR (%s); use --transfer pq or hlg to "
+        "treat it as HDR",
         from->options->input, reason, format->text);
 }
 
@@ -99,15 +99,13 @@ static bool choose_size(struct source *from)
     struct cox_video_shape *shape = &from->plan.shape;
     const uint32_t width = shape->width, height = shape->height;
     if (options->scale == COX_SCALE_HALF && (width % 2 || height % 2))
-        return message_error(
-            "--scale 1/2 is for even sides, and %s is %u x %u; --scale %ux%u is not",
-            options->input, width, height, (width + 1) / 2, (height + 1) / 2);
+        return message_error("--scale 1/2 needs even sides, but %s is %u x %u; use --scale %ux%u",
+                             options->input, width, height, (width + 1) / 2, (height + 1) / 2);
     if (options->scale != COX_SCALE_FILTER)
         return true;
     if (from->format->light)
         return message_error(
-            "--scale to a size is for codes, and %s is RGBA of half floats; --scale "
-            "1/2 is for both",
+            "--scale WxH is not supported for half-float RGBA (%s); use --scale 1/2",
             options->input);
 
     shape->out_width = options->scale_width;
@@ -118,7 +116,7 @@ static bool choose_size(struct source *from)
         shape->out_height = in_proportion(height, width, shape->out_width);
     if (!eighth_to_eightfold(width, shape->out_width) ||
         !eighth_to_eightfold(height, shape->out_height))
-        return message_error("%s is %u x %u: --scale %ux%u is not between an eighth and eightfold",
+        return message_error("%s is %u x %u: --scale %ux%u must be from 1/8 to 8 times that",
                              options->input, width, height, shape->out_width, shape->out_height);
     return true;
 }
@@ -229,16 +227,17 @@ bool source_choose_shape(struct source *from)
     if (!choose_colours(from))
         return false;
     if (options->has_range && source_is_packed_rgb(&format->pixel))
-        return message_error("--range is about Y'CbCr and planes of R'G'B', and %s is RGBA or BGRA",
+        return message_error("--range is for Y'CbCr and planar R'G'B', but %s is RGBA or BGRA",
                              options->input);
     if (options->has_range)
         shape->in.range = options->range;
 
     if (format->light && shape->transfer != COX_TRANSFER_LINEAR)
-        return message_error("--transfer pq and hlg are for codes, and %s is RGBA of half floats",
-                             options->input);
+        return message_error(
+            "--transfer pq and hlg are for integer samples, but %s is half-float RGBA",
+            options->input);
     if (!format->light && shape->transfer == COX_TRANSFER_LINEAR)
-        return message_error("--transfer linear is for RGBA of half floats, and %s is none",
+        return message_error("--transfer linear is for half-float RGBA, but %s has integer samples",
                              options->input);
     source_set_target(from);
     return true;
@@ -270,8 +269,8 @@ void source_choose_light(struct source *from)
     const struct video_format *format = from->format;
     struct film_plan *plan = &from->plan;
 
-    note_known_peak(from, format->max_cll_nits, "that of the film's brightest pixel");
-    note_known_peak(from, format->mastering_peak_nits, "the mastering display's");
+    note_known_peak(from, format->max_cll_nits, "of the brightest pixel (MaxCLL)");
+    note_known_peak(from, format->mastering_peak_nits, "of the mastering display");
 
     plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
                                                  .desaturate = options->desaturate,

@@ -8,7 +8,7 @@
 #include "film_plan.h"
 #include "options.h"
 
-/* `options` is set by the caller, all else zero. */
+/* `options` is set by the caller, all other fields are zero. */
 struct source {
     const struct options *options;
     struct video_input *input;

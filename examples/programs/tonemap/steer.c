@@ -23,9 +23,8 @@ static bool check_parts(const struct part *parts, uint32_t count)
                            part->text.path, part->first))
             return false;
         if (before->last && part->count)
-            return message_incompatible(
-                "%s: the film ends with it, and %s is of frames behind that", before->text.path,
-                part->text.path);
+            return message_incompatible("%s is the end of the film, but %s has frames after it",
+                                        before->text.path, part->text.path);
     }
     return true;
 }
@@ -78,7 +77,7 @@ static bool steer_part(struct part *part, struct steering *steering, struct scen
     }
 
     return part->text.at == part->text.bytes ||
-           message_incompatible("%s: has more histograms than it says", part->text.path);
+           message_incompatible("%s: damaged: more histograms than frames", part->text.path);
 }
 
 /* Before the first frame. source.c has checked the stream's peak before it came into the
@@ -96,7 +95,7 @@ static void begin(struct steering *steering, const struct profile *profile)
         steering->now.gain = profile->settings.gain;
 }
 
-/* Whether the output is a file of scenes for these parts already. People may have changed its
+/* Whether the output is a scene file for these parts already. People may have changed its
  * scenes. */
 static bool is_done(const struct part *parts, uint64_t count, const char *output)
 {
@@ -114,13 +113,11 @@ static void warn_of_gaps(const struct part *parts, const struct part *last)
 {
     if (parts->first)
         message_warning("%s: begins with frame %" PRIu64
-                        ": the light is found as if the film began there",
+                        "; the peak is measured as if the film began there",
                         parts->text.path, parts->first);
     if (!last->last)
-        message_warning(
-            "%s: the film does not end with it, as far as it tells: the frames behind it are in "
-            "no part",
-            last->text.path);
+        message_warning("%s: may not be the end of the film; later frames are in no part",
+                        last->text.path);
 }
 
 static void print_written(const struct scenes *scenes, const char *output)
@@ -148,12 +145,12 @@ static bool steer_all(struct part *parts, uint32_t count, const struct options *
         .profile = parts[0].profile, .first = parts[0].first, .last = last->last};
     const uint64_t frames = last->first + last->count - scenes.first;
     if (frames > SCENES_FRAMES_MAX)
-        return message_incompatible("%s: a film has %d frames at most", last->text.path,
+        return message_incompatible("%s: a film can have at most %d frames", last->text.path,
                                     SCENES_FRAMES_MAX);
 
     warn_of_gaps(parts, last);
     if (!options->overwrite && is_done(parts, frames, output)) {
-        say("done      %s is there already (--overwrite makes it again)\n", output);
+        say("done      %s exists already; use --overwrite to write it again\n", output);
         return true;
     }
 
@@ -177,7 +174,9 @@ bool steer_job(const struct options *options)
     uint32_t opened = 0;
     for (uint32_t i = 0; i < count; i++)
         if (outfile_same_place(options->inputs[i], options->output))
-            return message_error("%s: is an input; give the output another name", options->output);
+            return message_error(
+                "%s: output and an input are the same file; give the output another name",
+                options->output);
 
     struct part *parts = calloc(count, sizeof *parts);
     if (!parts)

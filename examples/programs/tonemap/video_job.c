@@ -23,7 +23,7 @@
 
 struct job {
     const struct options *options; /* `own` */
-    struct options own;            /* as given, or as the file of scenes says */
+    struct options own;            /* as given, or as the scene file says */
     struct scenes scenes;
     struct range range;
     struct devices devices;
@@ -51,9 +51,9 @@ struct job {
     bool rate_warned;      /* a warning about a varying frame rate was printed */
 };
 
-/* --- A file of scenes --- */
+/* --- A scene file --- */
 
-/* Whether the output can hold the samples of the file of scenes. */
+/* Whether the output can hold the samples of the scene file. */
 static bool holds(const struct options *options, const struct cox_video_format *pixel)
 {
     const bool p010 = options->to == OUTPUT_P010;
@@ -67,7 +67,7 @@ static bool holds(const struct options *options, const struct cox_video_format *
            pixel->depth == depth && pixel->msb_aligned == p010;
 }
 
-/* Choose the frames of the file of scenes: for map by --range or --share, otherwise by --start and
+/* Choose the frames of the scene file: for map by --range or --share, otherwise by --start and
  * --frames. */
 static bool choose_range(struct job *job)
 {
@@ -86,10 +86,10 @@ static bool choose_range(struct job *job)
     if (!range_of(&job->range, own, scenes->first, scenes->count))
         return false;
     return job->range.count ||
-           message_incompatible("%s: has no frames for this share", own->scenes);
+           message_incompatible("%s: has no frames for this part of the film", own->scenes);
 }
 
-/* Set look and frames as the file of scenes says. */
+/* Set look and frames as the scene file says. */
 static bool take_scenes(struct job *job)
 {
     struct options *own = &job->own;
@@ -98,11 +98,11 @@ static bool take_scenes(struct job *job)
     const char *path = own->scenes;
     if (outfile_same_place(path, own->output))
         return message_error(
-            "%s: is the output and the file of scenes; give the output another name", path);
+            "%s: output and --scene are the same file; give the output another name", path);
     if (!scenes_read(scenes, path) || !profile_apply(&scenes->profile, &job->from, path))
         return false;
     if (!holds(own, &scenes->profile.shape.out))
-        return message_incompatible("%s: is of frames with other samples than those of %s", path,
+        return message_incompatible("%s: its frames have another sample format than %s", path,
                                     own->output);
     if (!choose_range(job))
         return false;
@@ -116,7 +116,7 @@ static bool take_scenes(struct job *job)
     if (own->step == FILM_MAP)
         scenes_piece(scenes, own->start, own->frames, options_encoding(own), piece);
     if (own->piece && strcmp(own->piece, piece))
-        return message_error("%s: was changed while its frames were being mapped", path);
+        return message_error("%s: changed while its frames were being mapped", path);
     return true;
 }
 
@@ -162,7 +162,7 @@ static bool open_finished(struct job *job)
     if (!options->step && !files_may_write(options))
         return false;
     if (options->rate.num && job->from.format->tick.num)
-        return message_error("--rate is for what has no times, and those of %s are kept",
+        return message_error("--rate is for inputs without time stamps, but %s has them",
                              options->input);
 
     struct muxed_params params = {.container = "mp4",
@@ -336,14 +336,13 @@ static void warn_of_rate(struct job *job)
     progress_clear(&job->progress);
     if (options->to == OUTPUT_Y4M && rate.num)
         message_warning(
-            "%s: its frame rate varies, and y4m holds one only: %.6g frames/s throughout, so the "
-            "frames' times are not kept (--rate FPS says another, ffmpeg -vf fps=FPS before makes "
-            "it constant)",
+            "%s: its frame rate varies, but y4m has one rate: %.6g frames/s is written and the time "
+            "stamps are lost (use --rate FPS, or make the rate constant with ffmpeg -vf fps=FPS)",
             options->input, (double)rate.num / rate.den);
     else
         message_warning(
-            "%s: its frame rate varies, and the output holds none: the frames' times are not kept "
-            "(ffmpeg -vf fps=FPS before makes it constant)",
+            "%s: its frame rate varies, but the output has no time stamps (make the rate constant "
+            "with ffmpeg -vf fps=FPS)",
             options->input);
 }
 
@@ -451,15 +450,15 @@ static void print_known_peak(const struct job *job)
     const struct source *from = &job->from;
     const char *use = "";
     if (job->options->peak_auto)
-        use = "; what the frames show counts";
+        use = "; the peak is measured";
     if (job->options->peak_auto && job->options->trust_metadata)
-        use = ", and no brighter light is expected";
+        use = "; used as the upper limit";
 
     if (from->known_peak)
         say("          the stream names a peak of %g cd/m2, %s%s\n", from->known_peak_nits,
             from->known_peak, use);
     if (from->odd_peak_nits > 0)
-        say("          the stream names a peak of %g cd/m2, which cannot be: ignored\n",
+        say("          the stream names a peak of %g cd/m2, which is invalid and ignored\n",
             from->odd_peak_nits);
 }
 
@@ -469,7 +468,7 @@ static void print_light(const struct job *job)
     say("light     %s, SDR white %g cd/m2, ", cox_operator_name(options->op),
         source_white_nits(options));
     if (options->scenes)
-        say("each frame's from %.90s", options->scenes);
+        say("peaks from %.90s", options->scenes);
     else if (!options->peak_auto)
         say("peak %g cd/m2", options->peak_nits);
     else
@@ -591,7 +590,7 @@ static void print_summary(struct job *job, const struct report_film *about)
     }
 
     devices_print_warmup(&job->info);
-    say("result    %" PRIu64 " frame%s, %.1f frames/s (%.2f s, and %.2f s to start)\n",
+    say("result    %" PRIu64 " frame%s, %.1f frames/s (%.2f s, plus %.2f s to start)\n",
         about->written, plural(about->written), fps, work_ns / 1e9, (double)about->start_ns / 1e9);
     say("waited    for input %.0f %%, for devices %.0f %%, for output %.0f %% of the time%s%s\n",
         (double)about->input_ns * percent, (double)about->devices_ns * percent,
@@ -654,14 +653,14 @@ static bool film_good(const struct job *job)
         return false;
     if (interrupted())
         return message_error("interrupted after %" PRIu64 " frame%s%s", film->written,
-                             plural(film->written), job->muxed ? ": no file is written" : "");
+                             plural(film->written), job->muxed ? "; no file was written" : "");
 
     if (!film->read && first)
-        return message_error("%s: there is no frame %" PRIu64, job->options->input, first);
+        return message_error("%s: has no frame %" PRIu64, job->options->input, first);
     if (!film->read)
-        return message_error("%s: there are no frames", job->options->input);
+        return message_error("%s: has no frames", job->options->input);
     if (job->from.plan.scenes && film->written < job->range.count)
-        return message_incompatible("%s: ends with frame %" PRIu64 ", before the frames of %s do",
+        return message_incompatible("%s: ends with frame %" PRIu64 ", before the last frame of %s",
                                     job->options->input, first + film->written - 1,
                                     job->options->scenes);
     return true;
@@ -746,7 +745,7 @@ static bool run(struct job *job)
     if (!chosen)
         return false;
     if (is_done(job)) {
-        say("done      %s is there already (--overwrite maps it again)\n", options->output);
+        say("done      %s exists already; use --overwrite to map it again\n", options->output);
         return true;
     }
 

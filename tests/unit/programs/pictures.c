@@ -227,7 +227,7 @@ Test(hdr, damage_is_refused)
         {"-Y 1 +X 8\n", 6, {2, 2, 0, 8, 8, 1}, "truncated"},
         {"-Y 1 +X 8\n", 6, {2, 2, 0, 8, 137, 1}, "truncated or damaged"},
         {"-Y 1 +X 8\n", 8, {2, 2, 0, 8, 0, 0, 0, 0}, "truncated or damaged"},
-        {"-Y 1 +X 8\n", 8, {2, 2, 0, 9, 128, 0, 0, 0}, "9 pixels wide instead of 8"},
+        {"-Y 1 +X 8\n", 8, {2, 2, 0, 9, 128, 0, 0, 0}, "9 pixels instead of 8"},
         {"-Y 1 +X 2\n", 8, {9, 9, 9, 129, 1, 1, 1, 9}, "truncated or damaged"},
         {"-Y 1 +X 2\n", 8, {1, 1, 1, 1, 1, 1, 1, 1}, "truncated or damaged"},
         {"-Y 0 +X 2\n", 8, {0}, "no pixels"},
@@ -296,8 +296,8 @@ Test(picture, what_is_no_picture_is_named)
     } cases[] = {{"nothing.exr", NULL, "No such file"},
                  {"", NULL, "is a directory"},
                  {"empty.exr", "", "empty"},
-                 {"text.exr", "hello, world\n", "not a picture"},
-                 {"one", "P", "not a picture"},
+                 {"text.exr", "hello, world\n", "not a supported picture"},
+                 {"one", "P", "not a supported picture"},
                  {"png.exr", "\x89PNG\r\n\x1a\n", "a PNG picture"},
                  {"/dev/null", NULL, "empty"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

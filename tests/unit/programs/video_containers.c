@@ -332,7 +332,7 @@ Test(containers, give_the_light_that_the_container_alone_knows)
 Test(containers, of_dolby_vision_are_read_where_they_hold_an_ordinary_picture)
 {
     write_matroska("a.mkv", 1000, 640, 5);
-    expect_refused("a.mkv", "Dolby Vision of profile 5");
+    expect_refused("a.mkv", "Dolby Vision profile 5 is not supported");
     write_matroska("a.mkv", 1000, 640, 8);
     open_film("a.mkv");
 }
@@ -343,13 +343,13 @@ Test(containers, are_refused_where_the_picture_would_be_wrong_or_there_is_none)
         const char *input; /* NULL: the clip */
         const char *options, *words;
     } cases[] = {
-        {NULL, "-pix_fmt gbrap10le -c:v ffv1", "samples of the format gbrap10le are not supported"},
-        {NULL, "-pix_fmt gray -c:v ffv1", "samples of the format gray are not supported"},
-        {NULL, "-pix_fmt yuva420p -c:v ffv1", "samples of the format yuva420p are not supported"},
-        {NULL, "-vf setparams=colorspace=ictcp -c:v ffv1", "its colours are coded as ictcp"},
-        {NULL, "-vf setparams=colorspace=bt2020c -c:v ffv1", "its colours are coded as bt2020c"},
+        {NULL, "-pix_fmt gbrap10le -c:v ffv1", "unsupported sample format gbrap10le"},
+        {NULL, "-pix_fmt gray -c:v ffv1", "unsupported sample format gray"},
+        {NULL, "-pix_fmt yuva420p -c:v ffv1", "unsupported sample format yuva420p"},
+        {NULL, "-vf setparams=colorspace=ictcp -c:v ffv1", "unsupported colour matrix ictcp"},
+        {NULL, "-vf setparams=colorspace=bt2020c -c:v ffv1", "unsupported colour matrix bt2020c"},
         {NULL, "-pix_fmt yuv420p -c:v mpeg4 -flags +ildct+ilme -top 1", "interlaced video"},
-        {"-f lavfi -i sine=d=1", "-c:a pcm_s16le", "it holds no video"},
+        {"-f lavfi -i sine=d=1", "-c:a pcm_s16le", "it has no video stream"},
     };
     NEED_FFMPEG();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -371,7 +371,7 @@ Test(containers, that_name_other_files_are_none)
                     "printf '#EXTM3U\\n#EXT-X-TARGETDURATION:1\\n#EXTINF:1,\\na.ts\\n#EXT-X-ENDLIST\\n' >list.m3u8"));
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         cr_expect_eq(video_kind_of(in_folder(names[i])), VIDEO_KIND_NONE);
-        expect_refused(names[i], "neither y4m nor a container");
+        expect_refused(names[i], "not y4m or a known container");
     }
 }
 
@@ -388,7 +388,7 @@ Test(containers, that_come_through_a_pipe_are_refused_with_what_to_do)
     close(ends[1]);
     cr_expect_eq(video_kind_of("-"), VIDEO_KIND_CONTAINER);
     cr_expect_not(video_input_open(&input, "-", NULL, &said));
-    expect_said("from a file only", "pipe");
+    expect_said("a container must be a file", "pipe");
     expect_said("yuv4mpegpipe", "pipe");
 }
 

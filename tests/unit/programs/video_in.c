@@ -103,16 +103,16 @@ Test(y4m, refuses_a_bad_header_and_says_where)
     static const struct {
         const char *header, *words;
     } cases[] = {
-        {"", "it ends within the y4m header, at byte 0"},
-        {"YUV4", "it ends within the y4m header, at byte 4"},
-        {"YUV4MPEG2 W4 H4", "it ends within the y4m header, at byte 15"},
+        {"", "it ends inside the y4m header, at byte 0"},
+        {"YUV4", "it ends inside the y4m header, at byte 4"},
+        {"YUV4MPEG2 W4 H4", "it ends inside the y4m header, at byte 15"},
         {"YUV4MPEG W4 H4\n", "does not begin with YUV4MPEG2"},
         {"YUV4MPEG22 W4 H4\n", "does not begin with YUV4MPEG2"},
-        {"YUV4MPEG2\n", "no width is given"},
-        {"YUV4MPEG2 H4\n", "no width is given"},
-        {"YUV4MPEG2 W4\n", "no height is given"},
-        {"YUV4MPEG2 W0 H4\n", "at byte 10: \"W0\": a side is a number from 1 to 65536"},
-        {"YUV4MPEG2 W4 H0\n", "at byte 13: \"H0\": a side is a number from 1 to 65536"},
+        {"YUV4MPEG2\n", "missing width"},
+        {"YUV4MPEG2 H4\n", "missing width"},
+        {"YUV4MPEG2 W4\n", "missing height"},
+        {"YUV4MPEG2 W0 H4\n", "at byte 10: \"W0\": width and height must be from 1 to 65536"},
+        {"YUV4MPEG2 W4 H0\n", "at byte 13: \"H0\": width and height must be from 1 to 65536"},
         {"YUV4MPEG2 W-4 H4\n", "at byte 10: \"W-4\""},
         {"YUV4MPEG2 W+4 H4\n", "at byte 10: \"W+4\""},
         {"YUV4MPEG2 W H4\n", "at byte 10: \"W\""},
@@ -124,7 +124,7 @@ Test(y4m, refuses_a_bad_header_and_says_where)
         {"YUV4MPEG2 W4 H99999999999999999999999999999999999999999999999999\n", "at byte 13"},
         {"YUV4MPEG2 W65536 H8193\n", "too large: 65536 x 8193"},
         {"YUV4MPEG2 W65536 H65536\n", "too large: 65536 x 65536"},
-        {"YUV4MPEG2 W4 H4 F25\n", "at byte 16: \"F25\": not a ratio"},
+        {"YUV4MPEG2 W4 H4 F25\n", "at byte 16: \"F25\": expected a ratio"},
         {"YUV4MPEG2 W4 H4 F25:\n", "at byte 16"},
         {"YUV4MPEG2 W4 H4 F:1\n", "at byte 16"},
         {"YUV4MPEG2 W4 H4 F25:0\n", "at byte 16: \"F25:0\""},
@@ -132,7 +132,7 @@ Test(y4m, refuses_a_bad_header_and_says_where)
         {"YUV4MPEG2 W4 H4 F-25:1\n", "at byte 16: \"F-25:1\""},
         {"YUV4MPEG2 W4 H4 F25:1:1\n", "at byte 16"},
         {"YUV4MPEG2 W4 H4 F4294967296:1\n", "at byte 16"},
-        {"YUV4MPEG2 W4 H4 A1:0\n", "at byte 16: \"A1:0\": not a ratio"},
+        {"YUV4MPEG2 W4 H4 A1:0\n", "at byte 16: \"A1:0\": expected a ratio"},
         {"YUV4MPEG2 W4 H4 A1/1\n", "at byte 16"},
         {"YUV4MPEG2 W4 H4 It\n", "at byte 16: \"It\": interlaced video"},
         {"YUV4MPEG2 W4 H4 Ib\n", "interlaced video"},
@@ -143,7 +143,7 @@ Test(y4m, refuses_a_bad_header_and_says_where)
         {"YUV4MPEG2 W4 H4 Cmono\n", "at byte 16: \"Cmono\": video without chroma"},
         {"YUV4MPEG2 W4 H4 Cmono10\n", "video without chroma"},
         {"YUV4MPEG2 W4 H4 C444alpha\n", "\"C444alpha\": video with an alpha plane"},
-        {"YUV4MPEG2 W4 H4 C411\n", "\"C411\": not 4:2:0, 4:2:2 or 4:4:4"},
+        {"YUV4MPEG2 W4 H4 C411\n", "\"C411\": expected 4:2:0, 4:2:2 or 4:4:4"},
         {"YUV4MPEG2 W4 H4 C440\n", "\"C440\""},
         {"YUV4MPEG2 W4 H4 C\n", "\"C\""},
         {"YUV4MPEG2 W4 H4 C420p\n", "\"C420p\""},
@@ -175,7 +175,7 @@ Test(y4m, refuses_a_header_with_a_zero_byte_or_without_end)
     put_times(&b, "x", 100000);
     for (enum way way = 0; way < WAYS; way++) {
         cr_expect_not(stream_try(way, &b, 4096, NULL));
-        expect_said("begins at byte 0 does not end", way_names[way]);
+        expect_said("begins at byte 0 is longer than", way_names[way]);
     }
     stream_close();
     free(b.data);
@@ -226,14 +226,13 @@ Test(y4m, refuses_endless_parameters_of_a_frame)
     put_times(b, "x", 5000);
     stream_open(MEMORY, b, 1, NULL, 0);
     cr_expect_eq(stream_read(), VIDEO_READ_ERROR);
-    expect_said("begins at byte 16 does not end", "parameters");
+    expect_said("begins at byte 16 is longer than", "parameters");
 }
 
 /* The data where the third frame should begin is invalid. The error names the frame and the offset, and stays. */
 Test(y4m, what_is_no_frame_is_an_error_that_says_where_and_what_it_is)
 {
-    static const char none[] = "no frame begins here (FRAME is missing)",
-                      second[] = "another y4m header, of a second stream";
+    static const char none[] = "FRAME is missing", second[] = "a second y4m stream begins";
     static const struct {
         const char *bytes;
         size_t count; /* 0: up to the zero byte */
@@ -294,10 +293,11 @@ static void expect_cut(const struct bytes *whole, const struct video_raw *raw, s
             missing = each - marker + 1;
         else if (marker && cut - begin <= 6)
             missing = each - marker + (cut - begin < 6 ? 6 - (cut - begin) : marker == 6 ? 0 : 1);
-        snprintf(words, sizeof words,
-                 "frame %zu (the first is 0), which begins at byte %zu, is not whole: the stream ends at byte %zu, %zu "
-                 "bytes are missing",
-                 (begin - head) / each, begin, cut, missing);
+        snprintf(
+            words, sizeof words,
+            "frame %zu (the first is 0), which begins at byte %zu, is incomplete: the stream ends at byte %zu, %zu "
+            "bytes are missing",
+            (begin - head) / each, begin, cut, missing);
         cr_expect_str_eq(said.text, words, "%s, cut at %zu", way_names[way], cut);
     }
 }
@@ -311,7 +311,7 @@ Test(y4m, cut_off_at_any_byte_gives_the_whole_frames_and_then_says_what_is_missi
         for (size_t cut = 0; cut < sizeof header - 1; cut++) {
             struct video_input *input;
             char words[64];
-            snprintf(words, sizeof words, "it ends within the y4m header, at byte %zu", cut);
+            snprintf(words, sizeof words, "it ends inside the y4m header, at byte %zu", cut);
             cr_expect_not(video_input_open_memory(&input, b->data, cut, NULL, &said));
             expect_said(words, "header");
         }
@@ -589,8 +589,8 @@ Test(opening, says_why_a_file_cannot_be_opened)
     } cases[] = {{"/nowhere/to/be.found", "cannot be opened: No such file", "cannot be opened: No such file"},
                  {"/tmp", "is a directory", "is a directory"},
                  {"/dev/null", "it is empty", NULL},
-                 {"/proc/self/status", "neither y4m nor a container", NULL},
-                 {picture, "it is a picture, not video", NULL},
+                 {"/proc/self/status", "not y4m or a known container", NULL},
+                 {picture, "it is a picture, not a video", NULL},
                  {COX_TEST_SOURCE_DIR "/LICENSE", NULL, NULL}};
     const struct video_raw raw = raw_of("nv12", 4, 4);
     struct video_input *input = NULL;

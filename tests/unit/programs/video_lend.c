@@ -140,7 +140,7 @@ Test(lending, a_file_that_is_cut_is_an_error_and_no_signal)
         cr_assert(is_frame(planes[0], 0));
         cr_assert(video_input_kept(input, planes[0], &said), "%s", said.text);
         cr_assert_not(video_input_kept(input, planes[1], &said));
-        expect_said("was cut to", "cut");
+        expect_said("was truncated to", "cut");
         video_input_return(input, planes[0]);
         video_input_return(input, planes[1]);
         cr_expect_neq(video_input_borrow(input, planes[0], &said), VIDEO_READ_FRAME);

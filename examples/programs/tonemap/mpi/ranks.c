@@ -257,7 +257,7 @@ static void do_step(struct world *world, enum film_step step, const struct scene
     fflush(world->times);
 }
 
-/* Whether the existing file of scenes is of this film with this look. People may have changed its
+/* Whether the existing scene file is of this film with this look. People may have changed its
  * scenes. */
 static bool scenes_fit(const struct world *world)
 {
@@ -340,7 +340,7 @@ static bool choose_devices(struct world *world)
     const size_t length = strcspn(at, "|");
     snprintf(world->devices, sizeof world->devices, "%.*s", (int)length, at);
     return length < sizeof world->devices ||
-           message_error("--devices: a list of more than %zu characters",
+           message_error("--devices: a list can have at most %zu characters",
                          sizeof world->devices - 1);
 }
 
@@ -398,18 +398,19 @@ static bool check_output(const struct world *world, const struct options *whole,
     if (!world->encoded)
         good = (whole->to == OUTPUT_Y4M || options_want_raw(whole)) && strcmp(output, "-");
     if (!good)
-        return options_refuse(wrong, "%s: a film over MPI becomes .mkv, .mp4, .y4m, .nv12 or .p010",
+        return options_refuse(wrong, "%s: with MPI the output is .mkv, .mp4, .y4m, .nv12 or .p010",
                               output);
     if (!world->encoded && !stat(output, &about) && !S_ISREG(about.st_mode))
-        return options_refuse(wrong, "%s: is no file, which is what a film over MPI becomes",
+        return options_refuse(wrong, "%s: not a regular file, which the output must be with MPI",
                               output);
     if (outfile_same_place(whole->input, output))
-        return options_refuse(wrong, "%s: is the input; give the output another name", output);
+        return options_refuse(
+            wrong, "%s: input and output are the same file; give the output another name", output);
 
     if (whole->start || whole->frames || whole->stats || whole->trace || whole->scenes ||
         whole->hash || whole->step || whole->input_count != 1)
-        return options_refuse(wrong, "a film over MPI is one whole film, without --start, "
-                                     "--frames, --scene, --hash, --stats and --trace");
+        return options_refuse(wrong, "cox-tonemap-mpi maps one whole film; --start, --frames, "
+                                     "--scene, --hash, --stats and --trace are not supported");
     return true;
 }
 
@@ -447,8 +448,8 @@ static bool can_be_renamed(const struct world *world)
         from.st_dev == to.st_dev)
         return true;
 
-    return message_error("%s: is on another file system than %s, so that the film there cannot be "
-                         "renamed to it",
+    return message_error("%s: not on the file system of %s, so the finished film cannot be moved "
+                         "there",
                          world->folder, output);
 }
 
@@ -463,7 +464,7 @@ static bool take_folder(const struct world *world)
     if (fd < 0)
         return message_error("%s: %s", world->folder, strerror(errno));
     return !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK ||
-           message_error("%s: another run works there", world->folder);
+           message_error("%s: another run uses this folder", world->folder);
 }
 
 /* Rank 0: the file of times. */
@@ -523,7 +524,7 @@ static bool run(struct world *world)
 
     scenes_free(&scenes);
     if (first && fclose(world->times))
-        message_error("warning: %s/times.csv is not whole: %s", world->folder, strerror(errno));
+        message_error("warning: %s/times.csv is incomplete: %s", world->folder, strerror(errno));
     free(world->given);
     if (good && first)
         printf("written   %s (%" PRIu64 " frames, %d rank%s)\n", world->options.output,
@@ -532,20 +533,19 @@ static bool run(struct world *world)
 }
 
 static const char help[] =
-    "Usage: mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv|.mp4|.y4m|.nv12|.p010 [options of "
-    "cox-tonemap]\n"
+    "Usage: mpirun -n N cox-tonemap-mpi FILM -o OUTPUT.mkv|.mp4|.y4m|.nv12|.p010 [options]\n"
     "\n"
-    "Maps a film on all ranks, to the frames of one run. Parts and pieces lie in OUTPUT.pieces, "
-    "which all\n"
-    "ranks have to see; started again, what is there is not done again. y4m and raw frames are "
-    "written by\n"
-    "all ranks to one file there, which is renamed to OUTPUT when it is whole.\n"
+    "Maps one film on all ranks. The frames are the same as those of one cox-tonemap run.\n"
     "\n"
-    "  --devices A|B|...   A for the first rank of each machine, B for the second, and so on from "
-    "the\n"
-    "                      beginning\n"
+    "Parts and pieces are kept in the folder OUTPUT.pieces, which all ranks must see. After a\n"
+    "failure start the command again: finished parts and pieces are kept. For y4m and raw frames\n"
+    "all ranks write to one file there, which is renamed to OUTPUT at the end.\n"
     "\n"
-    "The others are those of cox-tonemap --help about the look, the devices and the encoder.\n";
+    "  --devices A|B|...   device lists: A for the first rank of each machine, B for the second, and\n"
+    "                      so on; ranks after the last list begin again with A\n"
+    "  -h, --help          print this text\n"
+    "\n"
+    "Look, device and encoder options are those of cox-tonemap --help.\n";
 
 int main(int argc, char **argv)
 {
@@ -560,7 +560,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &world.size);
     messages_begin(NULL, COX_LOG_ERROR);
     if (provided < MPI_THREAD_MULTIPLE) {
-        message_error("this MPI is not for several threads (MPI_THREAD_MULTIPLE)");
+        message_error("this MPI does not support MPI_THREAD_MULTIPLE");
         end_all_ranks(EXIT_BAD);
     }
 

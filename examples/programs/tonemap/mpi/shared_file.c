@@ -72,7 +72,7 @@ static const char *why(int result, int failure, char text[MPI_MAX_ERROR_STRING])
         return strerror(failure);
 
     if (MPI_Error_string(result, text, &length) != MPI_SUCCESS)
-        return "MPI does not say why";
+        return "unknown MPI error";
     return text;
 }
 
@@ -154,9 +154,9 @@ bool shared_file_finish(const struct shared_file *file, const char *output)
     if (!known)
         return false;
     if ((uint64_t)about.st_size != all_bytes(file))
-        return message_error("%s: has %" PRIu64 " bytes, and not %" PRIu64 ": it was changed",
+        return message_error("%s: has %" PRIu64 " bytes, expected %" PRIu64 ": it was changed",
                              file->path, (uint64_t)about.st_size, all_bytes(file));
 
     return !rename(file->path, output) ||
-           message_error("%s cannot become %s: %s", file->path, output, strerror(errno));
+           message_error("%s cannot be renamed to %s: %s", file->path, output, strerror(errno));
 }
