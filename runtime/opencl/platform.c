@@ -202,17 +202,19 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
         clGetDeviceInfo(ids[i], CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
         clGetDeviceInfo(ids[i], CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL);
         if (!available || !compiler) {
-            cox__log(found->backend->log, COX_LOG_WARN, "%s is listed but %s", root->info.name,
-                     available ? "has no compiler" : "not available");
+            cox__log(found->backend->log, COX_LOG_WARN, "%s is skipped: %s", root->info.name,
+                     available ? "it has no compiler" : "it is not available");
             memset(root, 0, sizeof *root);
             continue;
         }
 
         root->duplicate = is_duplicate(found, root);
         if (root->duplicate)
-            cox__log(found->backend->log, COX_LOG_INFO,
-                     "%s (%s) is a second driver for silicon already listed: left out unless named",
-                     root->info.name, root->info.platform);
+            cox__log(
+                found->backend->log, COX_LOG_INFO,
+                "%s (%s) is skipped: another driver lists the same hardware; select it by name to "
+                "use it",
+                root->info.name, root->info.platform);
 
         found->root_count++;
     }
@@ -238,10 +240,11 @@ static void find_costly(struct discovery *found)
         struct root *root = &found->roots[r];
         root->costly = processor && is_software(root) && root->info.fma != COX_FMA_FAST;
         if (root->costly)
-            cox__log(found->backend->log, COX_LOG_INFO,
-                     "%s computes on the processor, and without fma, "
-                     "which the others would have to do without, too: left out unless named",
-                     root->info.name);
+            cox__log(
+                found->backend->log, COX_LOG_INFO,
+                "%s is skipped: it is a software GPU without fma, so all devices would use slower "
+                "arithmetic; select it by name to use it",
+                root->info.name);
     }
 }
 
@@ -280,7 +283,8 @@ static cox_status add_device(struct discovery *found, const struct root *root, c
     struct cox__cl_backend *backend = found->backend;
 
     if (backend->device_count == COX_DEVICES_MAX) {
-        cox__log(backend->log, COX_LOG_ERROR, "more than %d devices are selected", COX_DEVICES_MAX);
+        cox__log(backend->log, COX_LOG_ERROR, "too many devices are selected; at most %d",
+                 COX_DEVICES_MAX);
         return COX_E_INVALID;
     }
 
@@ -329,7 +333,7 @@ static cox_status add_subdevices(struct discovery *found, const struct root *roo
 
     if (entry->subdevices > COX_DEVICES_MAX ||
         (uint64_t)entry->subdevices * entry->units > root->info.compute_units) {
-        cox__log(found->backend->log, COX_LOG_ERROR, "'%s': %s has %u compute units",
+        cox__log(found->backend->log, COX_LOG_ERROR, "'%s': %s has only %u compute units",
                  entry->written, root->info.name, root->info.compute_units);
         return COX_E_INVALID;
     }
@@ -394,7 +398,7 @@ static cox_status survey(struct discovery *found, const struct cox__selection *s
         if (!any) {
             cox__log(found->backend->log, COX_LOG_ERROR, "no device matches '%s'", entry->written);
             for (uint32_t r = 0; r < found->root_count; r++)
-                cox__log(found->backend->log, COX_LOG_ERROR, "there is %u.%u: %s (%s)",
+                cox__log(found->backend->log, COX_LOG_ERROR, "available: %u.%u: %s (%s)",
                          found->roots[r].info.platform_index, found->roots[r].info.device_index,
                          found->roots[r].info.name,
                          cox_device_type_name(found->roots[r].info.type));
