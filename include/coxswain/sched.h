@@ -35,27 +35,27 @@ struct cox_band {
 
 /* Why the policy chose a split. The values are part of the ABI: append values, never renumber
  * them. */
-#define COX_REASON_MAP(X)                                                                          \
-    X(COX_REASON_NONE, 0, "none")                                                                  \
-    X(COX_REASON_FIRST, 1, "first frame: no measurement yet")                                      \
-    X(COX_REASON_GIVEN, 2, "ratios given by the user")                                             \
-    X(COX_REASON_SINGLE, 3, "one device by request")                                               \
-    X(COX_REASON_BALANCED, 4, "moved towards equal finish times")                                  \
-    X(COX_REASON_KEPT, 5, "kept: the predicted gain is too small to move")                         \
-    X(COX_REASON_DROPPED, 6, "a device left out: it would only delay the frame")                   \
-    X(COX_REASON_DEVICES, 7, "the set of usable devices changed")                                  \
-    X(COX_REASON_WARMUP, 8, "warm-up of one device with the whole frame")                          \
-    X(COX_REASON_RERUN, 9, "rows of a failed band, run again elsewhere")                           \
-    X(COX_REASON_PROBE, 10, "a small band for a device that was left out, to see how it does now") \
-    X(COX_REASON_CALIBRATION, 11, "calibration: bands that tell fixed cost from cost per row")     \
-    X(COX_REASON_PROFILE, 12, "from what an earlier run measured")                                 \
-    X(COX_REASON_CHANGED, 13, "moved at once: a device or the content has changed")                \
-    X(COX_REASON_DITHER, 14, "moved a little to learn")                                            \
-    X(COX_REASON_SUBSET, 15, "fewer devices: together they slow each other down")                  \
-    X(COX_REASON_TRIAL, 16, "trial of another way to split")                                       \
-    X(COX_REASON_ENERGY, 17, "least energy within the deadline")                                   \
-    X(COX_REASON_ON_DEMAND, 18, "handed out on demand")                                            \
-    X(COX_REASON_SHARED, 19, "rows stay where the pass before had them")
+#define COX_REASON_MAP(X)                                                                         \
+    X(COX_REASON_NONE, 0, "none")                                                                 \
+    X(COX_REASON_FIRST, 1, "first frame: no measurement yet")                                     \
+    X(COX_REASON_GIVEN, 2, "ratios given by the user")                                            \
+    X(COX_REASON_SINGLE, 3, "one device by request")                                              \
+    X(COX_REASON_BALANCED, 4, "moved towards equal finish times")                                 \
+    X(COX_REASON_KEPT, 5, "kept: the predicted gain is too small to move")                        \
+    X(COX_REASON_DROPPED, 6, "a device left out: it would only delay the frame")                  \
+    X(COX_REASON_DEVICES, 7, "the set of usable devices changed")                                 \
+    X(COX_REASON_WARMUP, 8, "warm-up of one device with the whole frame")                         \
+    X(COX_REASON_RERUN, 9, "rows of a failed band, run again elsewhere")                          \
+    X(COX_REASON_PROBE, 10, "a small band that measures a device that was left out")              \
+    X(COX_REASON_CALIBRATION, 11, "calibration: bands that separate fixed cost and cost per row") \
+    X(COX_REASON_PROFILE, 12, "from the measurements of an earlier run")                          \
+    X(COX_REASON_CHANGED, 13, "moved at once: a device or the content has changed")               \
+    X(COX_REASON_DITHER, 14, "moved slightly to learn")                                           \
+    X(COX_REASON_SUBSET, 15, "fewer devices: together they slow each other down")                 \
+    X(COX_REASON_TRIAL, 16, "trial of another way to split")                                      \
+    X(COX_REASON_ENERGY, 17, "least energy within the deadline")                                  \
+    X(COX_REASON_ON_DEMAND, 18, "handed out on demand")                                           \
+    X(COX_REASON_SHARED, 19, "rows stay where the previous pass had them")
 
 /* The reasons of COX_REASON_MAP. */
 enum cox_reason {

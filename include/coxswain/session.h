@@ -464,8 +464,8 @@ struct cox_session_params {
  * Blocks for compilation, except with COX_WARMUP_BACKGROUND.
  *
  * Errors, each with a log line:
- *   COX_E_INVALID      A shape, name or argument does not fit. The call is made from a callback, or
- *                      in a child process after fork.
+ *   COX_E_INVALID      A shape, name or argument does not fit, or no pass uses a listed buffer. The
+ *                      call is made from a callback, or in a child process after fork.
  *   COX_E_NOT_FOUND    No policy has that name. Or an entry of `devices` names no device.
  *   COX_E_BUILD        A kernel compiles on no device.
  *   COX_E_UNSUPPORTED  No device can run a kernel.

@@ -45,8 +45,8 @@ cox_status cox_buffer_create(cox_runtime *runtime, size_t bytes, cox_buffer **ou
         return COX_E_INVALID;
 
     if (!bytes || bytes > SIZE_MAX / 2) {
-        cox__log(&runtime->log, COX_LOG_ERROR,
-                 "cox_buffer_create: %zu bytes; 1 to %zu are possible", bytes, SIZE_MAX / 2);
+        cox__log(&runtime->log, COX_LOG_ERROR, "cox_buffer_create: %zu bytes; allowed: 1 to %zu",
+                 bytes, SIZE_MAX / 2);
         return COX_E_INVALID;
     }
 
@@ -61,8 +61,8 @@ cox_status cox_buffer_wrap(cox_runtime *runtime, void *data, size_t bytes,
 
     if (!data || !bytes || bytes > SIZE_MAX / 2) {
         cox__log(&runtime->log, COX_LOG_ERROR,
-                 "cox_buffer_wrap: %zu bytes at %p; 1 to %zu are possible, not at NULL", bytes,
-                 data, SIZE_MAX / 2);
+                 "cox_buffer_wrap: %zu bytes at %p; allowed: 1 to %zu, not at NULL", bytes, data,
+                 SIZE_MAX / 2);
         return COX_E_INVALID;
     }
 
@@ -93,7 +93,7 @@ static bool take_back(cox_buffer *buffer)
     cox_runtime *runtime = buffer->runtime;
     const bool in_callback = cox__watchdog_is_held_here(runtime->watchdog);
     if (is_in_use(buffer, in_callback) &&
-        cox__misuse_in_callback(runtime, "cox_buffer_destroy, of wrapped memory in use"))
+        cox__misuse_in_callback(runtime, "cox_buffer_destroy of wrapped memory in use"))
         return false;
 
     pthread_mutex_lock(&runtime->release.lock);
@@ -102,9 +102,11 @@ static bool take_back(cox_buffer *buffer)
     pthread_mutex_unlock(&runtime->release.lock);
 
     if (!cox__memory_drop(runtime, atomic_exchange(&buffer->mem, NULL)))
-        cox__log(&runtime->log, COX_LOG_ERROR,
-                 "a device that hangs may still touch %zu bytes of the application's memory",
-                 buffer->bytes);
+        cox__log(
+            &runtime->log, COX_LOG_ERROR,
+            "cox_buffer_destroy: a hung device may still access %zu bytes of wrapped memory; do "
+            "not reuse them",
+            buffer->bytes);
 
     return true;
 }

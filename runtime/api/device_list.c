@@ -107,7 +107,7 @@ cox_status cox__device_list_read(const cox_runtime *runtime, const char *text,
     if (find(runtime, text, devices, count, entry))
         return COX_OK;
 
-    cox__log(&runtime->log, COX_LOG_ERROR, "devices: '%s' names none of the runtime's %u devices",
+    cox__log(&runtime->log, COX_LOG_ERROR, "devices: '%s' matches none of the runtime's %u devices",
              entry, runtime->backend->ops->device_count(runtime->backend));
     return COX_E_NOT_FOUND;
 }

@@ -60,9 +60,8 @@ static cox_status check_length(const cox_session *session, const void *const *li
     if (given == needed)
         return COX_OK;
 
-    cox__log(&session->runtime->log, COX_LOG_ERROR,
-             "a frame of this session has %u buffers; `%s` is a list of %u%s", needed, name, given,
-             given > needed ? " or more" : "");
+    cox__log(&session->runtime->log, COX_LOG_ERROR, "a frame needs %u buffers; `%s` lists %u%s",
+             needed, name, given, given > needed ? " or more" : "");
     return COX_E_INVALID;
 }
 
@@ -99,7 +98,7 @@ static cox_status wrap_data(cox_session *session, const struct cox_frame *frame,
             continue;
         if (is_given_twice(session, frame->data, i, b)) {
             cox__log(&session->runtime->log, COX_LOG_ERROR,
-                     "data %u (%s) is given twice, and is written", i,
+                     "data %u (%s) is given twice, but a kernel writes it; use separate memory", i,
                      session->pipeline.bindings[b].name);
             status = COX_E_INVALID;
             break;
@@ -146,7 +145,7 @@ cox_status cox_session_submit(cox_session *session, const struct cox_frame *fram
 
     if (frame->data) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "cox_session_submit: plain memory is for cox_session_run; use buffers");
+                 "cox_session_submit: `data` is for cox_session_run only; use `buffers`");
         return COX_E_INVALID;
     }
 
@@ -220,7 +219,7 @@ static cox_status add_value(struct once *once, const struct cox__parameter *para
 {
     if (!parameter->bytes || parameter->bytes > sizeof once->constants - once->constants_bytes) {
         cox__log(log, COX_LOG_ERROR,
-                 "cox_run: %s %s cannot be passed by value; use a session with fields",
+                 "cox_run: '%s %s' cannot be passed by value; use a session with `fields`",
                  parameter->type, parameter->name);
         return COX_E_INVALID;
     }
@@ -238,7 +237,7 @@ static cox_status add_parameter(struct once *once, const struct cox__parameter *
     if (parameter->kind == COX__PARAMETER_VALUE)
         return add_value(once, parameter, value, log);
     if (parameter->kind != COX__PARAMETER_BUFFER) {
-        cox__log(log, COX_LOG_ERROR, "cox_run: images and local memory (%s) need a session",
+        cox__log(log, COX_LOG_ERROR, "cox_run: '%s' is an image or local memory; use a session",
                  parameter->name);
         return COX_E_INVALID;
     }
@@ -256,7 +255,7 @@ static cox_status take_args(struct once *once, const void *const *args, const st
             continue;
 
         if (!args || !args[given]) {
-            cox__log(log, COX_LOG_ERROR, "cox_run: kernel %s takes '%s', which is not given",
+            cox__log(log, COX_LOG_ERROR, "cox_run: kernel %s: argument '%s' is missing",
                      once->signature.kernel, parameter->name);
             return COX_E_INVALID;
         }
@@ -267,7 +266,7 @@ static cox_status take_args(struct once *once, const void *const *args, const st
     }
 
     if (args && args[given]) {
-        cox__log(log, COX_LOG_ERROR, "cox_run: kernel %s takes %u arguments; more are given",
+        cox__log(log, COX_LOG_ERROR, "cox_run: kernel %s takes %u arguments, but more are given",
                  once->signature.kernel, given);
         return COX_E_INVALID;
     }

@@ -138,14 +138,14 @@ static const char *find_misfit(const struct cox_argument *argument,
     const bool is_buffer = parameter->kind == COX__PARAMETER_BUFFER ||
                            parameter->kind == COX__PARAMETER_IMAGE;
     if (argument->local_bytes && parameter->kind != COX__PARAMETER_LOCAL)
-        return "local_bytes, but it is no local memory";
+        return "local_bytes is set, but it is not local memory";
     if (!is_buffer && (argument->buffer || argument->halo_rows || argument->whole ||
                        argument->in_place || argument->row_divisor))
-        return "how it is read or written, but it is no buffer";
+        return "buffer, halo_rows, whole, in_place or row_divisor is set, but it is not a buffer";
     if (argument->in_place && parameter->reads_only)
-        return "in_place, but the kernel only reads it";
+        return "in_place is set, but the kernel only reads it";
     if (argument->whole && argument->halo_rows)
-        return "halo_rows, but also that it is read whole";
+        return "halo_rows and whole are both set";
 
     return NULL;
 }
@@ -157,13 +157,13 @@ static cox_status check_arguments(const struct cox__resolved *r,
     for (const struct cox_argument *a = member->pass->arguments; a && a->name; a++) {
         const struct cox__parameter *parameter = cox__signature_find(&member->signature, a->name);
         if (!parameter)
-            return COX__REFUSE(r->log, "kernel %s has no parameter '%s', which its pass lists",
+            return COX__REFUSE(r->log,
+                               "kernel %s has no parameter '%s'; its pass lists it in `arguments`",
                                kernel, a->name);
 
         const char *misfit = find_misfit(a, parameter);
         if (misfit)
-            return COX__REFUSE(r->log, "kernel %s: cox_argument of '%s' says %s", kernel, a->name,
-                               misfit);
+            return COX__REFUSE(r->log, "kernel %s, argument '%s': %s", kernel, a->name, misfit);
     }
     return COX_OK;
 }
@@ -194,8 +194,9 @@ static cox_status check_fused(const struct cox__resolved *r, const struct cox_pa
         return COX_OK;
 
     return COX__REFUSE(
-        r->log, "a fused pass has no rows, devices, policy or `done` of its own; the pass that "
-                "it is fused with has them");
+        r->log,
+        "a fused pass cannot set rows, devices, policy or `done`; set them in the pass it is fused "
+        "to");
 }
 
 /* Find the group of a pass; begin a new one if the pass is not fused. */
@@ -205,13 +206,12 @@ static cox_status enter_group(struct cox__resolved *r, const struct cox_pass *pa
     const uint32_t count = r->spec.pass_count;
     if (!pass->fused) {
         if (count == COX_PASSES_MAX)
-            return COX__REFUSE(r->log,
-                               "passes: at most %d are possible, those that are fused aside",
+            return COX__REFUSE(r->log, "too many passes; at most %d, not counting fused ones",
                                COX_PASSES_MAX);
         r->passes[count].stages = r->groups[count].stages;
         r->spec.pass_count++;
     } else if (!count) {
-        return COX__REFUSE(r->log, "the first pass is fused, but no pass is before it");
+        return COX__REFUSE(r->log, "the first pass cannot be fused; there is no pass before it");
     }
 
     if (pass->fused && check_fused(r, pass))
@@ -219,7 +219,9 @@ static cox_status enter_group(struct cox__resolved *r, const struct cox_pass *pa
 
     struct cox__pass_spec *entered = &r->passes[r->spec.pass_count - 1];
     if (entered->stage_count == COX_FUSED_MAX)
-        return COX__REFUSE(r->log, "at most %d passes can be fused", COX_FUSED_MAX);
+        return COX__REFUSE(r->log,
+                           "too many fused passes; at most %d kernels can run on the same bands",
+                           COX_FUSED_MAX);
 
     *group = &r->groups[r->spec.pass_count - 1];
     *index = entered->stage_count++;
@@ -230,14 +232,14 @@ static cox_status read_passes(struct cox__resolved *r)
 {
     const struct cox_pass *passes = r->params->passes;
     if (!passes || is_last_pass(passes))
-        return COX__REFUSE(r->log, "the session has no passes");
+        return COX__REFUSE(r->log, "the session has no passes; set `passes` or `pipeline`");
 
     const char *source = NULL;
     for (const struct cox_pass *pass = passes; !is_last_pass(pass); pass++) {
         if (pass->source)
             source = pass->source;
         if (!source)
-            return COX__REFUSE(r->log, "pass %s has no source", pass->kernel);
+            return COX__REFUSE(r->log, "pass %s has no source; set `source`", pass->kernel);
 
         struct cox__group *group;
         uint32_t index;
@@ -259,10 +261,10 @@ static cox_status add_buffer(struct cox__resolved *r, const char *name,
                              const struct cox_buffer_layout *layout)
 {
     if (r->spec.binding_count == COX_BUFFERS_MAX)
-        return COX__REFUSE(r->log, "buffer %s: a session has at most %d buffers", name,
+        return COX__REFUSE(r->log, "buffer %s: too many buffers; at most %d", name,
                            COX_BUFFERS_MAX);
     if (strlen(name) >= COX__NAME_BYTES)
-        return COX__REFUSE(r->log, "buffer %s: a name has at most %d characters", name,
+        return COX__REFUSE(r->log, "buffer %s: the name is too long; at most %d characters", name,
                            COX__NAME_BYTES - 1);
     if (find_buffer(r, name) != UINT32_MAX)
         return COX__REFUSE(r->log, "buffer %s is listed twice", name);
@@ -281,8 +283,8 @@ static cox_status meet_buffer(struct cox__resolved *r, const struct cox_pass *pa
     const char *name = buffer_name(pass, parameter->name);
     uint32_t b = find_buffer(r, name);
     if (b == UINT32_MAX && r->params->buffers)
-        return COX__REFUSE(r->log, "kernel %s takes '%s', which is no buffer of the session",
-                           stage->kernel, name);
+        return COX__REFUSE(r->log, "kernel %s takes '%s', which is not in `buffers`", stage->kernel,
+                           name);
     if (b == UINT32_MAX) {
         b = r->spec.binding_count;
         const cox_status status = add_buffer(r, name, NULL);
@@ -291,6 +293,7 @@ static cox_status meet_buffer(struct cox__resolved *r, const struct cox_pass *pa
     }
 
     struct cox__group_buffer *buffer = &r->buffers[b];
+    buffer->used = true;
     if (!buffer->element_bytes)
         buffer->element_bytes = parameter->bytes;
     if (!buffer->columns)
@@ -329,6 +332,11 @@ static cox_status find_buffers(struct cox__resolved *r)
             if (status)
                 return status;
         }
+
+    for (uint32_t b = 0; b < r->spec.binding_count; b++)
+        if (!r->buffers[b].used)
+            return COX__REFUSE(r->log, "buffer %s is in `buffers`, but no pass uses it",
+                               r->buffers[b].name);
     return COX_OK;
 }
 
@@ -351,12 +359,12 @@ static cox_status lay_out_buffer(struct cox__resolved *r, uint32_t b)
         binding->pitch_bytes = (size_t)buffer->columns * buffer->element_bytes;
 
     if (given->merge && !given->bytes)
-        return COX__REFUSE(r->log, "buffer %s is merged: `bytes` must say its size", buffer->name);
+        return COX__REFUSE(r->log, "buffer %s has `merge`; set its `bytes` too", buffer->name);
     if (!binding->pitch_bytes && !binding->bytes)
-        return COX__REFUSE(r->log,
-                           "buffer %s: the size of its elements is not known; give `pitch_bytes`, "
-                           "or `bytes` if it is read whole",
-                           buffer->name);
+        return COX__REFUSE(
+            r->log,
+            "buffer %s: unknown element size; set `pitch_bytes`, or `bytes` if it is read whole",
+            buffer->name);
 
     const uint32_t rows = r->params->rows / binding->row_divisor +
                           (r->params->rows % binding->row_divisor != 0);

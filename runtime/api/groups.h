@@ -33,6 +33,7 @@ struct cox__group_buffer {
     const struct cox_buffer_layout *layout; /* NULL = found in a signature */
     uint32_t element_bytes;                 /* 0 = unknown */
     uint32_t columns;                       /* of the first kernel that takes it */
+    bool used;                              /* a kernel takes it */
 };
 
 /* The parameters of a session while they are resolved. */

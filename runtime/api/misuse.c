@@ -10,7 +10,7 @@ bool cox__misuse_forked(const cox_runtime *runtime, const char *function)
     const bool forked = getpid() != runtime->pid;
     if (forked)
         cox__log(&runtime->log, COX_LOG_ERROR,
-                 "%s: this is a child process, and the runtime is its parent's", function);
+                 "%s: called in a child process; the runtime belongs to the parent", function);
 
     return forked;
 }
@@ -38,7 +38,7 @@ bool cox__misuse_in_callback(const cox_runtime *runtime, const char *function)
 {
     const bool inside = cox__watchdog_is_held_here(runtime->watchdog);
     if (inside)
-        cox__log(&runtime->log, COX_LOG_ERROR, "%s: not from a callback", function);
+        cox__log(&runtime->log, COX_LOG_ERROR, "%s: must not be called from a callback", function);
 
     return inside;
 }

@@ -8,8 +8,8 @@ static bool array_ok(const char *name, const void *elements, uint32_t count, uin
     if (count >= least && count <= most && (count == 0 || elements))
         return true;
 
-    cox__log(log, COX_LOG_ERROR, "%s: %u to %u are needed, %u are given%s", name, least, most,
-             count, elements ? "" : ", as NULL");
+    cox__log(log, COX_LOG_ERROR, "%s: %u given%s; allowed: %u to %u", name, count,
+             elements ? "" : ", as NULL", least, most);
     return false;
 }
 

@@ -108,10 +108,11 @@ static cox_status resolve_value(const struct cox__resolved *r,
             return COX__REFUSE(r->log, "kernel %s: '%s' must be an int, not %s", kernel,
                                parameter->name, parameter->type);
         if (arg->kind == COX__ARG_KIND_VALUE && !arg->offset)
-            return COX__REFUSE(r->log,
-                               "kernel %s: '%s' cannot be told, because the buffer's pitch is not "
-                               "a whole number of elements that fits in an int",
-                               kernel, parameter->name);
+            return COX__REFUSE(
+                r->log,
+                "kernel %s: '%s' has no value, because the buffer's pitch is not a whole number of "
+                "elements that fits in an int",
+                kernel, parameter->name);
         return COX_OK;
     }
     if (strcmp(parameter->name, "constants") == 0) {
@@ -119,7 +120,8 @@ static cox_status resolve_value(const struct cox__resolved *r,
             return COX__REFUSE(r->log, "kernel %s takes constants, but constants_bytes is 0",
                                kernel);
         if (parameter->bytes && parameter->bytes != r->params->constants_bytes)
-            return COX__REFUSE(r->log, "kernel %s: %s constants has %u bytes, the constants %zu",
+            return COX__REFUSE(r->log,
+                               "kernel %s: '%s constants' has %u bytes, but constants_bytes is %zu",
                                kernel, parameter->type, parameter->bytes,
                                r->params->constants_bytes);
         *arg = (struct cox__arg){.kind = COX__ARG_KIND_PARAMS, .bytes = r->params->constants_bytes};
@@ -131,21 +133,21 @@ static cox_status resolve_value(const struct cox__resolved *r,
     if (!field)
         return COX__REFUSE(
             r->log,
-            "kernel %s: nothing is known of '%s'; it is no buffer, no field and none of "
-            "the names in coxswain/session.h",
+            "kernel %s: unknown parameter '%s'; allowed: buffers, `fields` and the names in "
+            "coxswain/session.h",
             kernel, parameter->name);
     if (parameter->bytes && parameter->bytes != field->bytes)
-        return COX__REFUSE(r->log, "kernel %s: %s %s has %u bytes, the field of that name %zu",
+        return COX__REFUSE(r->log,
+                           "kernel %s: '%s %s' has %u bytes, but the field of that name has %zu",
                            kernel, parameter->type, parameter->name, parameter->bytes,
                            field->bytes);
 
     if (field->offset > r->params->constants_bytes ||
         field->bytes > r->params->constants_bytes - field->offset)
-        return COX__REFUSE(r->log,
-                           "kernel %s: the field %s has %zu bytes from %zu, but constants_bytes is "
-                           "%zu",
-                           kernel, parameter->name, field->bytes, field->offset,
-                           r->params->constants_bytes);
+        return COX__REFUSE(
+            r->log,
+            "kernel %s: field %s has %zu bytes at offset %zu, but constants_bytes is only %zu",
+            kernel, parameter->name, field->bytes, field->offset, r->params->constants_bytes);
     *arg = (struct cox__arg){
         .kind = COX__ARG_KIND_PARAMS, .offset = field->offset, .bytes = field->bytes};
     return COX_OK;
@@ -159,9 +161,11 @@ static cox_status resolve_image(const struct cox__resolved *r,
     const uint32_t b = cox__group_buffer_of(r, member->pass, parameter->name);
     const struct cox_buffer_layout *layout = r->buffers[b].layout;
     if (!layout || !layout->image_columns)
-        return COX__REFUSE(r->log,
-                           "kernel %s: %s is an image; cox_buffer_layout must say its format",
-                           kernel, parameter->name);
+        return COX__REFUSE(
+            r->log,
+            "kernel %s: '%s' is an image; set image_columns, image_order and image_type in "
+            "`buffers`",
+            kernel, parameter->name);
 
     *arg = (struct cox__arg)COX__ARG_IMAGE(b, layout->image_order, layout->image_type,
                                            layout->image_columns);
@@ -183,9 +187,9 @@ static cox_status resolve_parameter(const struct cox__resolved *r,
         return resolve_image(r, member, parameter, arg);
     case COX__PARAMETER_LOCAL:
         if (!given || !given->local_bytes)
-            return COX__REFUSE(r->log,
-                               "kernel %s: %s is local memory; cox_argument must say its size",
-                               kernel, parameter->name);
+            return COX__REFUSE(
+                r->log, "kernel %s: '%s' is local memory; set its local_bytes in `arguments`",
+                kernel, parameter->name);
         *arg = (struct cox__arg)COX__ARG_LOCAL(given->local_bytes);
         return COX_OK;
     case COX__PARAMETER_VALUE:
@@ -281,8 +285,11 @@ static cox_status set_written(const struct cox__resolved *r, const struct touch 
                               struct cox__pass_binding *out)
 {
     if (touch->halo_rows)
-        return COX__REFUSE(r->log, "buffer %s is written, so it has no halo rows",
-                           r->bindings[b].name);
+        return COX__REFUSE(
+            r->log,
+            "buffer %s has halo_rows set, but a kernel writes it; only buffers that are read have "
+            "halo rows",
+            r->bindings[b].name);
 
     out->access = touch->in_place ? COX__READ_WRITE : COX__WRITE;
     return COX_OK;
@@ -297,10 +304,14 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
     if (!out->row_divisor)
         out->row_divisor = buffer->row_divisor;
     if (touch->has_two_divisors)
-        return COX__REFUSE(r->log,
-                           "buffer %s: kernels that run on the same bands say different "
-                           "row_divisor",
+        return COX__REFUSE(r->log, "buffer %s: fused kernels set different row_divisor",
                            buffer->name);
+
+    if (buffer->merge && touch->halo_rows)
+        return COX__REFUSE(r->log,
+                           "buffer %s has `merge`, but `halo_rows` is %u; a merged buffer is not "
+                           "accessed by rows",
+                           buffer->name, touch->halo_rows);
 
     /* A whole buffer, or one that each band has for itself and that is merged. */
     if (buffer->merge && touch->writes) {
@@ -312,7 +323,8 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
         out->row_access = COX__WHOLE;
         out->access = COX__READ;
         if (touch->writes)
-            return COX__REFUSE(r->log, "buffer %s is read whole and written in one pass",
+            return COX__REFUSE(r->log,
+                               "buffer %s is read whole and written in one pass; use two buffers",
                                buffer->name);
         return COX_OK;
     }
@@ -322,14 +334,12 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
     if (own && !buffer->scratch)
         return COX__REFUSE(
             r->log,
-            "buffer %s is written by a pass and read by one that is fused with it: it "
-            "must be scratch",
+            "buffer %s is written by a pass and read by one fused to it, so it must be scratch",
             buffer->name);
     if (touch->writes && touch->reads && !own)
-        return COX__REFUSE(r->log,
-                           "buffer %s is read and then written in passes that are fused; use two "
-                           "buffers",
-                           buffer->name);
+        return COX__REFUSE(
+            r->log, "buffer %s is read by a pass and written by one fused to it; use two buffers",
+            buffer->name);
     if (touch->writes && !own)
         return set_written(r, touch, b, out);
 
@@ -340,8 +350,8 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
     if (out->row_access == COX__HALO && touch->without_first_row)
         return COX__REFUSE(
             r->log,
-            "kernel %s: %s begins before the band, because rows around it are read; the "
-            "kernel must take an int named after its pointer, with _first_row behind",
+            "kernel %s: buffer %s has halo rows, so its pointer begins before the band; add the "
+            "parameter 'int NAME_first_row', where NAME is the pointer's name",
             touch->without_first_row, buffer->name);
     return COX_OK;
 }
@@ -363,10 +373,11 @@ static cox_status check_bytes(const struct cox__resolved *r, uint32_t g,
     const struct cox__binding *binding = &r->bindings[use->binding];
     if (layout->bytes / rows >= binding->pitch_bytes)
         return COX_OK;
-    return COX__REFUSE(r->log,
-                       "buffer %s has %zu bytes, but a kernel uses it by rows: %u rows of %zu "
-                       "bytes; does it need `merge`, or cox_argument.whole?",
-                       binding->name, layout->bytes, rows, binding->pitch_bytes);
+    return COX__REFUSE(
+        r->log,
+        "buffer %s has %zu bytes, but a kernel uses it by rows: %u rows of %zu bytes; set a larger "
+        "`bytes`, or `merge`, or cox_argument.whole",
+        binding->name, layout->bytes, rows, binding->pitch_bytes);
 }
 
 static cox_status resolve_group(struct cox__resolved *r, uint32_t g)
@@ -444,7 +455,7 @@ cox_status cox__resolve_common(const cox_runtime *runtime, const struct cox_sess
                                struct cox__session_spec *spec, uint32_t devices[COX_DEVICES_MAX])
 {
     if ((unsigned)params->warmup > COX_WARMUP_BACKGROUND)
-        return COX__REFUSE(&runtime->log, "warmup: %d is no value of enum cox_warmup",
+        return COX__REFUSE(&runtime->log, "warmup: %d is not a value of enum cox_warmup",
                            (int)params->warmup);
 
     *spec = (struct cox__session_spec){.policy = params->policy,
@@ -489,11 +500,10 @@ static cox_status resolve_passes(struct cox__resolved *r)
     const struct cox_session_params *params = r->params;
     if (!params->columns || params->columns > INT32_MAX || !params->rows ||
         params->rows > INT32_MAX)
-        return COX__REFUSE(r->log,
-                           "a frame of %u columns and %u rows; 1 to %d of each are possible",
+        return COX__REFUSE(r->log, "a frame of %u columns and %u rows; allowed: 1 to %d of each",
                            params->columns, params->rows, INT32_MAX);
     if (params->constants_bytes > COX_CONSTANTS_BYTES_MAX)
-        return COX__REFUSE(r->log, "constants of %zu bytes; at most %d are possible",
+        return COX__REFUSE(r->log, "constants of %zu bytes; allowed: at most %d",
                            params->constants_bytes, COX_CONSTANTS_BYTES_MAX);
 
     r->spec.rows = params->rows;
@@ -532,8 +542,9 @@ cox_status cox__resolve_params(const cox_runtime *runtime, const struct cox_sess
         return resolve_passes(r);
 
     if (params->passes || params->buffers || params->fields)
-        return COX__REFUSE(r->log,
-                           "a session has a pipeline, or passes, buffers and fields: not both");
+        return COX__REFUSE(
+            r->log,
+            "a session has either `pipeline`, or `passes`, `buffers` and `fields`, not both");
 
     take_pipeline(&r->spec, params->pipeline);
     return COX_OK;

@@ -131,7 +131,8 @@ static cox_status check_params(const struct cox_runtime_params *params, const st
     if ((unsigned)params->arithmetic <= COX_ARITHMETIC_FMA)
         return COX_OK;
 
-    cox__log(log, COX_LOG_ERROR, "arithmetic: %d is no cox_arithmetic", (int)params->arithmetic);
+    cox__log(log, COX_LOG_ERROR, "arithmetic: %d is not a value of enum cox_arithmetic",
+             (int)params->arithmetic);
     return COX_E_INVALID;
 }
 
@@ -223,7 +224,7 @@ static bool is_in_use(cox_runtime *runtime)
 
     if (cox__memory_is_in_released(runtime)) {
         cox__log(&runtime->log, COX_LOG_ERROR,
-                 "cox_runtime_destroy: not from a buffer's `released` function");
+                 "cox_runtime_destroy: must not be called from a buffer's `released` function");
         return true;
     }
 

@@ -38,8 +38,8 @@ static cox_status make_scratch(cox_session *session, struct cox__frame *frame)
     const cox_status status = cox__spare_make_mems(session->runtime->backend, &session->pipeline,
                                                    bindings, frame->scratch, &failed);
     if (status)
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "%zu bytes for scratch binding %u (%s): %s",
-                 session->pipeline.bytes[failed], failed, session->pipeline.bindings[failed].name,
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "scratch buffer %u (%s), %zu bytes: %s",
+                 failed, session->pipeline.bindings[failed].name, session->pipeline.bytes[failed],
                  cox_status_text(status));
     return status;
 }
@@ -159,17 +159,16 @@ static cox_status check_params(const cox_runtime *runtime, const struct cox__ses
 {
     const struct cox__log *log = &runtime->log;
     if (params->in_flight > COX_IN_FLIGHT_MAX) {
-        cox__log(log, COX_LOG_ERROR, "%u frames in flight; 0 to %d are possible", params->in_flight,
+        cox__log(log, COX_LOG_ERROR, "in_flight is %u; allowed: 0 to %d", params->in_flight,
                  COX_IN_FLIGHT_MAX);
         return COX_E_INVALID;
     }
     if (!(params->verify >= 0 && params->verify <= 1)) {
-        cox__log(log, COX_LOG_ERROR, "verify: a share of %g of the bands; 0 to 1 is possible",
-                 params->verify);
+        cox__log(log, COX_LOG_ERROR, "verify is %g; allowed: 0 to 1", params->verify);
         return COX_E_INVALID;
     }
     if (params->warm_start && params->warm_start->runtime != runtime) {
-        cox__log(log, COX_LOG_ERROR, "warm_start: is of another runtime");
+        cox__log(log, COX_LOG_ERROR, "warm_start: the session belongs to another runtime");
         return COX_E_INVALID;
     }
     return COX_OK;
@@ -348,8 +347,9 @@ static cox_status make_warmup_mems(cox_session *session)
                                                    UINT32_MAX, session->warmup.given, &i);
     if (status)
         cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "cox_session_warm: %zu bytes for binding %u (%s): %s", session->pipeline.bytes[i],
-                 i, session->pipeline.bindings[i].name, cox_status_text(status));
+                 "cox_session_warm: buffer %u (%s), %zu bytes: %s", i,
+                 session->pipeline.bindings[i].name, session->pipeline.bytes[i],
+                 cox_status_text(status));
     return status;
 }
 
@@ -366,7 +366,7 @@ static cox_status await_warm(cox_session *session)
         return COX_E_NO_DEVICE;
 
     cox__log(&session->runtime->log, COX_LOG_ERROR,
-             "cox_session_warm: another thread that began it has no memory");
+             "cox_session_warm: the thread that began the warm-up ran out of memory");
     return COX_E_NOMEM;
 }
 
@@ -473,7 +473,7 @@ void cox_session_destroy(cox_session **out)
     if (!quiet) {
         cox__log(
             &session->runtime->log, COX_LOG_ERROR,
-            "a session's memory is leaked: a driver does not return from letting go of its device");
+            "a session's memory is leaked: a driver call that releases its device does not return");
         cox__leak(session);
         runtime->left_session = true;
         atomic_fetch_sub(&runtime->alive.sessions, 1);
@@ -509,7 +509,7 @@ static cox_status check_buffer(const cox_session *session, const struct cox__fra
     if (binding->scratch) {
         if (!buffer)
             return COX_OK;
-        cox__log(log, COX_LOG_ERROR, "buffer %u (%s): NULL is given for scratch", i, binding->name);
+        cox__log(log, COX_LOG_ERROR, "buffer %u (%s): scratch must be NULL", i, binding->name);
         return COX_E_INVALID;
     }
 
@@ -518,7 +518,7 @@ static cox_status check_buffer(const cox_session *session, const struct cox__fra
     if (buffer && buffer->runtime == session->runtime)
         bytes = buffer->bytes;
     if (bytes < need) {
-        cox__log(log, COX_LOG_ERROR, "buffer %u (%s): %s; %zu bytes are needed, %zu are there", i,
+        cox__log(log, COX_LOG_ERROR, "buffer %u (%s): %s; needs %zu bytes, has %zu", i,
                  binding->name, wrong_buffer(session, buffer), need, bytes);
         return COX_E_INVALID;
     }
@@ -526,8 +526,8 @@ static cox_status check_buffer(const cox_session *session, const struct cox__fra
     for (uint32_t j = 0; j < i; j++)
         if (frame->buffers[j] == buffer &&
             (binding->access != COX__READ || pipeline->bindings[j].access != COX__READ)) {
-            cox__log(log, COX_LOG_ERROR, "buffers %u and %u are the same, and one is written", j,
-                     i);
+            cox__log(log, COX_LOG_ERROR,
+                     "buffers %u and %u are the same, but one is written; use two buffers", j, i);
             return COX_E_INVALID;
         }
     return COX_OK;
@@ -538,12 +538,12 @@ static cox_status check_frame(const cox_session *session, const struct cox__fram
     const struct cox__pipeline *pipeline = &session->pipeline;
     const struct cox__log *log = &session->runtime->log;
     if (!frame->buffers || frame->buffer_count != pipeline->binding_count) {
-        cox__log(log, COX_LOG_ERROR, "a frame of this session has %u buffers; %u are given%s",
+        cox__log(log, COX_LOG_ERROR, "a frame needs %u buffers; %u given%s",
                  pipeline->binding_count, frame->buffer_count, frame->buffers ? "" : ", as NULL");
         return COX_E_INVALID;
     }
     if ((unsigned)frame->late > COX_LATE_DROP) {
-        cox__log(log, COX_LOG_ERROR, "late: %u is no value of enum cox_late",
+        cox__log(log, COX_LOG_ERROR, "late: %u is not a value of enum cox_late",
                  (unsigned)frame->late);
         return COX_E_INVALID;
     }

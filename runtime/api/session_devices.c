@@ -13,8 +13,8 @@ cox_status cox__session_devices_choose(cox_runtime *runtime, const struct cox__s
     const bool is_listed = params->device_count > 0;
     *count = is_listed ? params->device_count : all;
     if (*count > COX_DEVICES_MAX || (is_listed && !params->devices)) {
-        cox__log(log, COX_LOG_ERROR, "devices: %u are given%s; a list of 1 to %d is possible",
-                 *count, params->devices ? "" : ", as NULL", COX_DEVICES_MAX);
+        cox__log(log, COX_LOG_ERROR, "devices: %u given%s; allowed: 1 to %d", *count,
+                 params->devices ? "" : ", as NULL", COX_DEVICES_MAX);
         return COX_E_INVALID;
     }
 
@@ -27,7 +27,8 @@ cox_status cox__session_devices_choose(cox_runtime *runtime, const struct cox__s
             }
 
         if (devices[i] >= all) {
-            cox__log(log, COX_LOG_ERROR, "devices: there is no device %u; the runtime has %u",
+            cox__log(log, COX_LOG_ERROR,
+                     "devices: unknown device %u; the runtime has %u devices, counted from 0",
                      devices[i], all);
             return COX_E_INVALID;
         }

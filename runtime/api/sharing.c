@@ -4,7 +4,9 @@
 #include "session_devices.h"
 #include "split/together.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- row alignment ---- */
 
@@ -49,11 +51,12 @@ static void warn_pitches(const cox_runtime *runtime, const struct cox__pass *pas
         const size_t pitch_bytes = other->bindings[i].pitch_bytes;
         other->bindings[i].pitch_bytes = pass->bindings[i].pitch_bytes;
         if (row_alignment_of(runtime, other, devices, count, false) > row_alignment)
-            cox__log(&runtime->log, COX_LOG_WARN,
-                     "binding %u (%s): a pitch of %zu bytes in place of %zu lets the row alignment "
-                     "be %u (cox_runtime_pitch_bytes)",
-                     i, other->bindings[i].name, pitch_bytes, pass->bindings[i].pitch_bytes,
-                     row_alignment);
+            cox__log(
+                &runtime->log, COX_LOG_WARN,
+                "buffer %u (%s): a pitch of %zu instead of %zu bytes reduces the row alignment to "
+                "%u (see cox_runtime_pitch_bytes)",
+                i, other->bindings[i].name, pitch_bytes, pass->bindings[i].pitch_bytes,
+                row_alignment);
 
         other->bindings[i].pitch_bytes = pitch_bytes;
     }
@@ -76,7 +79,7 @@ static void warn_row_alignment(const cox_runtime *runtime, const struct cox__pas
     if (pass->row_alignment == pass->rows)
         problem = "rows cannot be split";
     if (!pitches_help)
-        cause = ", by row divisors or the rows of work-groups, and no pitch mends that";
+        cause = "; the cause is row divisors or the rows of work-groups, not a pitch";
 
     cox__log(&runtime->log, COX_LOG_WARN, "%s: the row alignment is %u of %u rows%s", problem,
              pass->row_alignment, pass->rows, cause);
@@ -193,6 +196,18 @@ static cox_status allocate_state(cox_session *session, struct cox__sharing *shar
     return COX_OK;
 }
 
+static cox_status refuse_policy(const struct cox__log *log, const char *name)
+{
+    char names[256] = "";
+    for (uint32_t i = 0; cox_policy_at(i); i++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", cox_policy_at(i)->name);
+    }
+
+    cox__log(log, COX_LOG_ERROR, "unknown policy '%s'; policies: %s", name, names);
+    return COX_E_NOT_FOUND;
+}
+
 static cox_status start_policy(cox_session *session, uint32_t number,
                                const struct cox__session_spec *params)
 {
@@ -200,10 +215,8 @@ static cox_status start_policy(cox_session *session, uint32_t number,
     struct cox__sharing *sharing = &session->sharing[number];
     const char *own = session->pipeline.passes[number].policy;
     const struct cox_policy *policy = find_policy(params, own);
-    if (!policy) {
-        cox__log(log, COX_LOG_ERROR, "there is no policy '%s'", own ? own : params->policy);
-        return COX_E_NOT_FOUND;
-    }
+    if (!policy)
+        return refuse_policy(log, own ? own : params->policy);
 
     const char *missing = missing_part(policy);
     if (missing) {
@@ -226,7 +239,7 @@ static cox_status start_policy(cox_session *session, uint32_t number,
     cox__policy_view(session, number, 0, devices, &view);
     status = policy->init(sharing->state, &view, params->policy_options);
     if (status)
-        cox__log(log, COX_LOG_ERROR, "policy %s refuses its options for %u devices: %s",
+        cox__log(log, COX_LOG_ERROR, "policy %s rejects its options for %u devices: %s",
                  policy->name, session->devices.count, cox_status_text(status));
     return status;
 }

@@ -378,17 +378,18 @@ cox_status cox__signature_read(const char *source, const char *kernel,
             continue;
         if (found) {
             cox__log(log, COX_LOG_ERROR,
-                     "the source has several kernels, %s and %.*s: the pass must name one",
+                     "the source has several kernels, %s and %.*s; set `kernel` to one of them",
                      signature->kernel, (int)name.length, name.start);
             return COX_E_INVALID;
         }
 
         *signature = (struct cox__signature){.count = 0};
         if (!copy(name, signature->kernel) || !read_parameters(&reader, signature)) {
-            cox__log(log, COX_LOG_ERROR,
-                     "kernel %.*s: parameter %u cannot be read; it must be a type and a name, "
-                     "with qualifiers of OpenCL C, and there are at most %d",
-                     (int)name.length, name.start, signature->count, COX_ARGUMENTS_MAX);
+            cox__log(
+                log, COX_LOG_ERROR,
+                "kernel %.*s: cannot read parameter %u; allowed: a type and a name, with OpenCL C "
+                "qualifiers, and at most %d parameters",
+                (int)name.length, name.start, signature->count, COX_ARGUMENTS_MAX);
             return COX_E_INVALID;
         }
         signature->says_group |= says_group || has_local_memory(&reader);

@@ -11,6 +11,8 @@ enum { SIDE_MAX = 65536 }; /* of a work-group, and of a work-item's area */
 
 #define REFUSE(log, ...) (cox__log(log, COX_LOG_ERROR, __VA_ARGS__), COX_E_INVALID)
 
+static const char *const row_access_names[] = {"ROWS", "HALO", "WHOLE", "REDUCE"};
+
 /* One pass while it is checked. */
 struct check {
     const struct cox__session_spec *params;
@@ -28,7 +30,7 @@ static cox_status check_pitch(const struct cox__binding *binding, uint32_t index
     const uint32_t divisor = cox__row_divisor(binding->row_divisor);
     const size_t most = SIZE_MAX / 2 / cox__buffer_rows(rows, divisor);
     if (!binding->pitch_bytes || binding->pitch_bytes > most)
-        return REFUSE(log, "binding %u (%s): a pitch of %zu bytes; 1 to %zu are possible", index,
+        return REFUSE(log, "buffer %u (%s): a pitch of %zu bytes; allowed: 1 to %zu", index,
                       cox__binding_name(binding), binding->pitch_bytes, most);
 
     return COX_OK;
@@ -41,9 +43,12 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
 
     if ((unsigned)binding->row_access > COX__REDUCE || (unsigned)binding->access > COX__READ_WRITE)
         return REFUSE(
-            log, "binding %u (%s): unknown contract %d or access %d; 0 to %d and 0 to %d are known",
+            log, "buffer %u (%s): unknown row access %d or access %d; allowed: 0 to %d and 0 to %d",
             index, name, (int)binding->row_access, (int)binding->access, COX__REDUCE,
             COX__READ_WRITE);
+    if (binding->halo_rows && binding->row_access != COX__HALO)
+        return REFUSE(log, "buffer %u (%s): halo_rows is %u, which needs row access HALO, not %s",
+                      index, name, binding->halo_rows, row_access_names[binding->row_access]);
     if (cox__by_rows(binding)) {
         cox_status status = check_pitch(binding, index, rows, log);
         if (status)
@@ -52,28 +57,28 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
             !(binding->scratch && binding->access == COX__READ_WRITE))
             return REFUSE(
                 log,
-                "binding %u (%s): a HALO binding is never written, unless it is scratch and "
-                "READ_WRITE",
+                "buffer %u (%s): row access HALO, but it is written; only scratch with READ_WRITE "
+                "may be",
                 index, name);
         if (binding->row_access == COX__HALO && binding->halo_rows > INT32_MAX)
-            return REFUSE(log, "binding %u (%s): a halo of %u rows; 0 to %d are possible", index,
-                          name, binding->halo_rows, INT32_MAX);
+            return REFUSE(log, "buffer %u (%s): halo_rows is %u; allowed: 0 to %d", index, name,
+                          binding->halo_rows, INT32_MAX);
         if (binding->row_access == COX__ROWS && binding->access == COX__READ_WRITE &&
             !allow_in_place)
-            return REFUSE(log, "binding %u (%s): read and written, but allow_in_place is unset",
-                          index, name);
+            return REFUSE(log, "buffer %u (%s): access READ_WRITE needs allow_in_place", index,
+                          name);
 
         return COX_OK;
     }
 
     if (!binding->bytes || binding->bytes > SIZE_MAX / 2)
-        return REFUSE(log, "binding %u (%s): a size of %zu bytes; 1 to %zu are possible", index,
-                      name, binding->bytes, SIZE_MAX / 2);
+        return REFUSE(log, "buffer %u (%s): a size of %zu bytes; allowed: 1 to %zu", index, name,
+                      binding->bytes, SIZE_MAX / 2);
     if (binding->row_access == COX__WHOLE && binding->access != COX__READ)
-        return REFUSE(log, "binding %u (%s): a WHOLE binding is never written", index, name);
+        return REFUSE(log, "buffer %u (%s): row access WHOLE, but it is written", index, name);
     if (binding->row_access == COX__REDUCE && (binding->access != COX__WRITE || !binding->merge))
         return REFUSE(log,
-                      "binding %u (%s): a REDUCE binding is written and needs a merge function",
+                      "buffer %u (%s): row access REDUCE needs access WRITE and a merge function",
                       index, name);
 
     return COX_OK;
@@ -92,11 +97,11 @@ static cox_status check_index(const struct check *check, const struct cox__arg *
 {
     const struct cox__session_spec *params = check->params;
     if (arg->index >= params->binding_count)
-        return REFUSE(check->log, "%sstage %u, argument %u: there is no binding %u; there are %u",
+        return REFUSE(check->log, "%sstage %u, argument %u: unknown buffer %u; the session has %u",
                       check->where, stage, index, arg->index, params->binding_count);
     if (!is_used(check, arg->index))
         return REFUSE(check->log,
-                      "%sstage %u, argument %u: binding %u (%s) is not among the pass's uses",
+                      "%sstage %u, argument %u: buffer %u (%s) is not in the pass's list of uses",
                       check->where, stage, index, arg->index,
                       cox__binding_name(&params->bindings[arg->index]));
 
@@ -116,7 +121,8 @@ static cox_status check_image(const struct check *check, const struct cox__arg *
     if (binding->access != COX__READ)
         return REFUSE(
             check->log,
-            "%sstage %u, argument %u: binding %u (%s) is written by the pass, so it is no image",
+            "%sstage %u, argument %u: buffer %u (%s) is written by the pass, so it cannot be an "
+            "image",
             check->where, stage, index, arg->index, cox__binding_name(binding));
 
     const bool short_table = !cox__by_rows(&params->bindings[arg->index]) &&
@@ -124,8 +130,8 @@ static cox_status check_image(const struct check *check, const struct cox__arg *
     if (!arg->bytes || arg->bytes > INT32_MAX || !binding->pitch_bytes || short_table)
         return REFUSE(
             check->log,
-            "%sstage %u, argument %u: an image of %zu columns, of binding %u (%s) with a pitch of "
-            "%zu bytes; it needs 1 to %d columns and a row or more of a pitch that is not 0",
+            "%sstage %u, argument %u: an image of %zu columns, of buffer %u (%s) with a pitch of "
+            "%zu bytes; allowed: 1 to %d columns, a pitch above 0 and at least one row",
             check->where, stage, index, arg->bytes, arg->index, cox__binding_name(binding),
             binding->pitch_bytes, INT32_MAX);
 
@@ -146,17 +152,17 @@ static cox_status check_arg(const struct check *check, const struct cox__arg *ar
     case COX__ARG_KIND_PARAMS:
         if (!arg->bytes || arg->offset > params->params_bytes ||
             arg->bytes > params->params_bytes - arg->offset)
-            return REFUSE(check->log,
-                          "%sstage %u, argument %u: %zu bytes from %zu, of %zu bytes of parameters",
-                          check->where, stage, index, arg->bytes, arg->offset,
-                          params->params_bytes);
+            return REFUSE(
+                check->log,
+                "%sstage %u, argument %u: %zu bytes at offset %zu, but there are only %zu bytes of "
+                "parameters",
+                check->where, stage, index, arg->bytes, arg->offset, params->params_bytes);
         return COX_OK;
     case COX__ARG_KIND_LOCAL:
         if (!arg->bytes)
-            return REFUSE(
-                check->log,
-                "%sstage %u, argument %u: local memory of 0 bytes; 1 or more are possible",
-                check->where, stage, index);
+            return REFUSE(check->log,
+                          "%sstage %u, argument %u: local memory of 0 bytes; allowed: 1 or more",
+                          check->where, stage, index);
         return COX_OK;
     case COX__ARG_KIND_FIRST:
     case COX__ARG_KIND_ROWS:
@@ -165,7 +171,7 @@ static cox_status check_arg(const struct check *check, const struct cox__arg *ar
     case COX__ARG_KIND_VALUE:
         return COX_OK;
     }
-    return REFUSE(check->log, "%sstage %u, argument %u: unknown kind %d; 0 to %d are known",
+    return REFUSE(check->log, "%sstage %u, argument %u: unknown kind %d; allowed: 0 to %d",
                   check->where, stage, index, (int)arg->kind, COX__ARG_KIND_VALUE);
 }
 
@@ -176,8 +182,8 @@ static cox_status check_stage(const struct check *check, const struct cox__stage
     if (!stage->kernel || !*stage->kernel)
         return REFUSE(log, "%sstage %u has no kernel name", check->where, index);
     if (stage->columns > INT32_MAX)
-        return REFUSE(log, "%sstage %u (%s) has %u columns; 0 to %d are possible", check->where,
-                      index, stage->kernel, stage->columns, INT32_MAX);
+        return REFUSE(log, "%sstage %u (%s) has %u columns; allowed: 0 to %d", check->where, index,
+                      stage->kernel, stage->columns, INT32_MAX);
 
     for (uint32_t v = 0; v < stage->variant_count; v++) {
         const struct cox__variant *variant = &stage->variants[v];
@@ -188,7 +194,8 @@ static cox_status check_stage(const struct check *check, const struct cox__stage
             variant->item_columns > SIDE_MAX || variant->item_rows > SIDE_MAX)
             return REFUSE(
                 log,
-                "%sstage %u (%s), variant %u: local size %u x %u, item size %u x %u; each 0 to %d",
+                "%sstage %u (%s), variant %u: local size %u x %u, item size %u x %u; allowed: 0 to "
+                "%d each",
                 check->where, index, stage->kernel, v, variant->local_columns, variant->local_rows,
                 variant->item_columns, variant->item_rows, SIDE_MAX);
     }
@@ -218,8 +225,8 @@ static cox_status check_overlap(const struct check *check, uint32_t own)
     if (takers < 2)
         return REFUSE(
             check->log,
-            "%sbinding %u (%s): HALO, READ_WRITE and scratch is for what one stage writes and a "
-            "later one reads; %u of them take it",
+            "%sbuffer %u (%s): HALO scratch with READ_WRITE needs a stage that writes it and a "
+            "later one that reads it; stages that take it: %u",
             check->where, own, name, takers);
 
     for (uint32_t i = 0; i < check->params->binding_count; i++) {
@@ -229,9 +236,8 @@ static cox_status check_overlap(const struct check *check, uint32_t own)
         if (cox__stage_takes(&pass->stages[writer], i) && !fits)
             return REFUSE(
                 check->log,
-                "%sstage %u (%s) writes binding %u (%s), for more rows than the band's, so it "
-                "cannot have binding %u (%s) by the band's rows: give that as HALO, of 0 rows "
-                "perhaps",
+                "%sstage %u (%s) writes buffer %u (%s) for more rows than the band's, so buffer %u "
+                "(%s) needs row access HALO; its halo_rows may be 0",
                 check->where, writer, pass->stages[writer].kernel, own, name, i,
                 cox__binding_name(binding));
     }
@@ -245,20 +251,20 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
 {
     const struct cox__session_spec *params = check->params;
     if (use->binding >= params->binding_count)
-        return REFUSE(check->log, "%sthere is no binding %u; there are %u", check->where,
+        return REFUSE(check->log, "%sunknown buffer %u; the session has %u", check->where,
                       use->binding, params->binding_count);
 
     struct cox__binding *binding = &check->bindings[use->binding];
     const struct cox__binding *of = &params->bindings[use->binding];
     if (binding->row_access != COX__UNUSED)
-        return REFUSE(check->log, "%sbinding %u (%s) is used twice", check->where, use->binding,
+        return REFUSE(check->log, "%sbuffer %u (%s) is used twice", check->where, use->binding,
                       cox__binding_name(of));
     if ((use->row_access == COX__REDUCE) != (of->row_access == COX__REDUCE) &&
         use->row_access != COX__WHOLE)
         return REFUSE(
             check->log,
-            "%sbinding %u (%s): what the session has as REDUCE is used as REDUCE or WHOLE, and "
-            "nothing else as REDUCE",
+            "%sbuffer %u (%s): a pass must use a REDUCE buffer as REDUCE or WHOLE, and no other "
+            "buffer as REDUCE",
             check->where, use->binding, cox__binding_name(of));
 
     binding->row_access = use->row_access;
@@ -267,7 +273,8 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
     binding->halo_rows = use->halo_rows;
 
     if (use->row_access == COX__HALO && use->halo_rows > check->rows)
-        return REFUSE(check->log, "%sbinding %u (%s): a halo of %u rows; the pass has %u",
+        return REFUSE(check->log,
+                      "%sbuffer %u (%s): halo_rows is %u, but the pass has only %u rows",
                       check->where, use->binding, cox__binding_name(of), use->halo_rows,
                       check->rows);
 
@@ -317,7 +324,7 @@ static cox_status check_pass(struct check *check, const struct cox__pass_spec *p
                  pass->name ? pass->name : "unnamed");
 
     if (check->rows > INT32_MAX)
-        return REFUSE(check->log, "%s%u rows; 0 to %d are possible", check->where, check->rows,
+        return REFUSE(check->log, "%s%u rows; allowed: 0 to %d", check->where, check->rows,
                       INT32_MAX);
 
     memcpy(check->bindings, params->bindings, params->binding_count * sizeof *check->bindings);
@@ -362,7 +369,7 @@ static cox_status check_images(const struct check *check, uint32_t index, struct
                 (memory->image->offset != arg->offset || memory->image->bytes != arg->bytes))
                 return REFUSE(
                     check->log,
-                    "%sstage %u, argument %u: binding %u (%s) is an image of another format",
+                    "%sstage %u, argument %u: buffer %u (%s) is already an image of another format",
                     check->where, s, a, index, cox__binding_name(&check->bindings[index]));
 
             memory->image = arg;
@@ -381,7 +388,7 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
         return COX_OK;
     if (memory->own || (cox__is_own(binding) && (memory->bytes || memory->written)))
         return REFUSE(check->log,
-                      "%sbinding %u (%s): what is HALO and READ_WRITE is of one pass alone",
+                      "%sbuffer %u (%s): only one pass may use a buffer with HALO and READ_WRITE",
                       check->where, index, name);
 
     memory->own = cox__is_own(binding);
@@ -393,11 +400,11 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
         return status;
     if (scratch && !memory->written && binding->access != COX__WRITE)
         return REFUSE(check->log,
-                      "%sbinding %u (%s): scratch is read before any pass has written it",
+                      "%sbuffer %u (%s): scratch is read before any pass has written it",
                       check->where, index, name);
     if (binding->row_access == COX__REDUCE && memory->reduced)
-        return REFUSE(check->log, "%sbinding %u (%s): a second pass reduces to it", check->where,
-                      index, name);
+        return REFUSE(check->log, "%sbuffer %u (%s): two passes use it as REDUCE; only one may",
+                      check->where, index, name);
 
     memory->reduced |= binding->row_access == COX__REDUCE;
     memory->written |= binding->access != COX__READ;
@@ -407,10 +414,9 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     const uint32_t divisor = cox__row_divisor(binding->row_divisor);
     const size_t bytes = binding->pitch_bytes * cox__buffer_rows(check->rows, divisor);
     if (memory->bytes && memory->bytes != bytes)
-        return REFUSE(
-            check->log,
-            "%sbinding %u (%s): %zu bytes by the rows of this pass, %zu by those of another one",
-            check->where, index, name, bytes, memory->bytes);
+        return REFUSE(check->log,
+                      "%sbuffer %u (%s): this pass's rows need %zu bytes, another pass's rows %zu",
+                      check->where, index, name, bytes, memory->bytes);
 
     memory->bytes = bytes;
 
@@ -427,8 +433,7 @@ static cox_status check_sum(const struct check *check, const struct memory *memo
     for (uint32_t i = 0; i < params->binding_count; i++) {
         const size_t bytes = memories[i].bytes ? memories[i].bytes : cox__session_bytes(params, i);
         if (bytes > left)
-            return REFUSE(check->log, "the bindings together are larger than %zu bytes",
-                          SIZE_MAX / 2);
+            return REFUSE(check->log, "the buffers together exceed %zu bytes", SIZE_MAX / 2);
         left -= bytes;
     }
 
@@ -442,9 +447,9 @@ cox_status cox__contracts_check(const struct cox__session_spec *params,
     struct check check = {.params = params, .log = log};
     struct memory memories[COX_BUFFERS_MAX] = {{0}};
     if (!params->rows || params->rows > INT32_MAX)
-        return REFUSE(log, "a frame of %u rows; 1 to %d are possible", params->rows, INT32_MAX);
+        return REFUSE(log, "a frame of %u rows; allowed: 1 to %d", params->rows, INT32_MAX);
     if (params->params_bytes > COX_CONSTANTS_BYTES_MAX)
-        return REFUSE(log, "%zu bytes of parameters; 0 to %d are possible", params->params_bytes,
+        return REFUSE(log, "%zu bytes of parameters; allowed: 0 to %d", params->params_bytes,
                       COX_CONSTANTS_BYTES_MAX);
 
     for (uint32_t p = 0; p < count; p++) {

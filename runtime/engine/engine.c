@@ -233,7 +233,7 @@ void cox__engine_revoked(void *ctx, void *of, void *instance, int role,
     struct cox__queue *queue = queue_of(session, instance);
 
     runtime->backend->ops->instance_isolate(runtime->backend, instance);
-    cox__log(&runtime->log, COX_LOG_WARN, "%s: a call of its driver does not return",
+    cox__log(&runtime->log, COX_LOG_WARN, "%s: a driver call does not return",
              session->devices.list[queue->device].info.name);
 
     /* Give the device up. The next turn flushes the queues that the stuck thread did not reach. */

@@ -175,9 +175,9 @@ static void end_rebuild(struct cox_session *session, uint32_t device)
     if (status) {
         cox__transition_device(session, device, COX_DEVICE_QUARANTINED);
         cox__device_plan_retry(of, cox__engine_now(session->runtime), false);
-        cox__log(&session->runtime->log, COX_LOG_INFO,
-                 "%s does not come back: %s; it is tried again in %llu ms", of->info.name,
-                 cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
+        cox__log(&session->runtime->log, COX_LOG_INFO, "%s is still lost: %s; retry in %llu ms",
+                 of->info.name, cox_status_text(status),
+                 (unsigned long long)(of->pause_ns / 1000000));
         return;
     }
 

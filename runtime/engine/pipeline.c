@@ -136,8 +136,8 @@ static void warn_stage(const struct cox__pass *pass, uint32_t number, uint32_t s
 
         *told |= UINT32_C(1) << index;
         cox__log(log, COX_LOG_WARN,
-                 "kernel %s, argument %u (%s): binding %u (%s) is only read, but the kernel could "
-                 "write it, and so what other devices read; declare the pointer const",
+                 "kernel %s, argument %u (%s): buffer %u (%s) is only read, so declare the pointer "
+                 "const; a write would change what other devices read",
                  stage->kernel, a, *name ? name : "unnamed", index, pass->bindings[index].name);
     }
 }

@@ -129,7 +129,8 @@ static void log_refusal(const struct cox__log *log, struct cox__sharing *sharing
         return;
 
     print_bands(split, bands, sizeof bands);
-    cox__log(log, COX_LOG_WARN, "policy %s, frame %llu: split refused (%llu so far): %s; it is: %s",
+    cox__log(log, COX_LOG_WARN,
+             "policy %s, frame %llu: split refused (%llu so far): %s; the split: %s",
              sharing->policy.name, (unsigned long long)frame,
              (unsigned long long)sharing->refused_splits, why, bands);
 }
@@ -341,8 +342,8 @@ static struct cox_chunk ask_for_grant(struct cox_session *session, const struct 
         if (worth_a_line(&sharing->refused_grants))
             cox__log(
                 &session->runtime->log, COX_LOG_WARN,
-                "policy %s, frame %llu: of the rows %u+%u offered to device %u it gives %u, which "
-                "is no answer (%llu so far): all of them are given",
+                "policy %s, frame %llu: of the rows %u+%u offered to device %u it grants %u, which "
+                "is invalid (%llu so far); the device gets all of them",
                 sharing->policy.name, (unsigned long long)frame->index, frame->pool.first_row,
                 frame->pool.left, device, grant.rows, (unsigned long long)sharing->refused_grants);
 

@@ -237,7 +237,7 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     if (!job->fetch &&
         !cox__frame_save_partials(session->runtime->backend, frame, job->band, job)) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "frame %llu: no memory for what a band has reduced",
+                 "frame %llu: no memory for a band's partial result",
                  (unsigned long long)frame->index);
         frame->status = COX_E_NOMEM;
     }
@@ -326,7 +326,8 @@ bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_sl
     session->recovery.attention = true;
 
     const struct cox__job *job = &slot->job;
-    cox__log(&session->runtime->log, COX_LOG_WARN, "%s does not end rows %u..%u of frame %llu",
+    cox__log(&session->runtime->log, COX_LOG_WARN,
+             "%s: rows %u..%u of frame %llu exceed the device's timeout",
              session->devices.list[slot->queue->device].info.name, job->first_row,
              job->first_row + job->rows - 1, (unsigned long long)slot->frame_index);
     cox__device_fail(session, slot->queue->device, COX_E_TIMEOUT);

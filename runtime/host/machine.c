@@ -114,7 +114,7 @@ static hwloc_topology_t load_hwloc(char *why, size_t why_bytes)
     }
 
     if (!hwloc_topology_is_thissystem(topology)) {
-        snprintf(why, why_bytes, "hwloc was told to describe another machine");
+        snprintf(why, why_bytes, "hwloc describes another machine");
         goto fail;
     }
 
@@ -209,7 +209,7 @@ bool cox__machine_read(struct cox__machine *machine, const struct cox__cpu_mask 
         type = HWLOC_OBJ_PU;
     int object_count = hwloc_get_nbobjs_by_type(topology, type);
     if (object_count <= 0) {
-        snprintf(why, why_bytes, "hwloc knows no core of this machine");
+        snprintf(why, why_bytes, "hwloc finds no core on this machine");
         goto done;
     }
 
@@ -236,7 +236,7 @@ bool cox__machine_read(struct cox__machine *machine, const struct cox__cpu_mask 
     }
 
     if (count == 0) {
-        snprintf(why, why_bytes, "hwloc knows none of the CPUs that this process may use");
+        snprintf(why, why_bytes, "hwloc finds none of the CPUs that this process may use");
         goto done;
     }
 
@@ -251,7 +251,7 @@ bool cox__machine_read(struct cox__machine *machine, const struct cox__cpu_mask 
         snprintf(why, why_bytes, "hwloc does not know CPU %u", *wanted_cpu);
         goto done;
     } else {
-        snprintf(machine->chosen_why, sizeof machine->chosen_why, "as asked for");
+        snprintf(machine->chosen_why, sizeof machine->chosen_why, "as requested");
     }
 
     set_chosen(machine, &cores[chosen], objects[chosen]->cpuset, allowed);

@@ -75,7 +75,7 @@ cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve res
 {
     *out = NULL;
     if ((int)reserve < COX_RESERVE_AUTO || reserve > COX_RESERVE_CORE) {
-        cox__log(log, COX_LOG_ERROR, "reserve: %d is none of the ways to reserve a core",
+        cox__log(log, COX_LOG_ERROR, "reserve: %d is not a value of enum cox_reserve",
                  (int)reserve);
         return COX_E_INVALID;
     }
@@ -84,8 +84,7 @@ cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve res
     bool mask_known = cox__cpu_mask_get(0, &allowed);
     if (reserve == COX_RESERVE_CORE && mask_known && !cox__cpu_mask_has(&allowed, reserve_cpu)) {
         cox__log(log, COX_LOG_ERROR,
-                 "reserve: CPU %u does not exist or is not among those of this process",
-                 reserve_cpu);
+                 "reserve: CPU %u does not exist, or this process may not use it", reserve_cpu);
         return COX_E_INVALID;
     }
 
@@ -107,7 +106,7 @@ cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve res
     if (reserve == COX_RESERVE_CORE)
         wanted_cpu = &reserve_cpu;
 
-    char why[96] = "the system does not tell this process's CPUs";
+    char why[96] = "the system does not list this process's CPUs";
     bool chosen = mask_known &&
                   cox__machine_read(&self->machine, &allowed, wanted_cpu, why, sizeof why);
     if (!chosen && self->machine.core_count == 0) { /* the counts are useful even so */
@@ -120,11 +119,12 @@ cox_status cox__topology_create(struct cox__topology **out, enum cox_reserve res
     else if (!chosen)
         snprintf(self->reason, sizeof self->reason, "none: %s", why);
     else if (self->machine.core_count < 2)
-        snprintf(self->reason, sizeof self->reason, "none: there is only one core");
+        snprintf(self->reason, sizeof self->reason, "none: the machine has only one core");
     else if (reserve == COX_RESERVE_AUTO && self->machine.core_count < AUTO_CORES_MIN)
         snprintf(
             self->reason, sizeof self->reason,
-            "none: %u cores, and it is worth one only with %d or more; it would be CPU %u (%s)",
+            "none: %u cores, and a core is reserved only if there are %d or more; it would be CPU "
+            "%u (%s)",
             self->machine.core_count, AUTO_CORES_MIN, self->machine.chosen_cpu,
             self->machine.chosen_why);
     else
@@ -180,8 +180,9 @@ void cox__topology_enter(struct cox__topology *self)
     } else {
         struct cox__cpu_mask narrow = cox__cpu_mask_without(&bracket->before, &self->machine.whole);
         if (cox__cpu_mask_count(&narrow) == 0)
-            trouble = "the calling thread may run on the reserved core only, "
-                      "so may the workers born in it";
+            trouble =
+                "the calling thread may run on the reserved core only, and so may the workers that "
+                "it starts";
         else if (cox__cpu_mask_meets(&bracket->before, &self->machine.whole)) {
             bracket->narrowed = cox__cpu_mask_set(0, &narrow);
             if (!bracket->narrowed)
@@ -233,7 +234,7 @@ void cox__topology_leave(struct cox__topology *self)
     pthread_mutex_unlock(&self->lock);
     if (stuck)
         cox__log(&self->log, COX_LOG_WARN,
-                 "reserved core: the system refuses to give the calling thread its mask back");
+                 "reserved core: the system refuses to restore the calling thread's CPU mask");
 }
 
 /* ---- the decision ---- */
@@ -315,7 +316,7 @@ static enum cox_log_level judge_workers(struct cox__topology *self, bool cpu_dev
     if (!self->note_known) {
         /* The bracket has kept the workers off, but only /proc could show it. */
         self->bind = self->note_narrowed;
-        snprintf(tail, tail_bytes, "whether workers stay off it cannot be told without /proc");
+        snprintf(tail, tail_bytes, "without /proc it is unknown whether workers stay off it");
         return COX_LOG_WARN;
     }
 
@@ -343,13 +344,12 @@ static enum cox_log_level judge_workers(struct cox__topology *self, bool cpu_dev
 
     self->bind = earlier >= workers && pinned == 0;
     if (self->bind) {
-        snprintf(tail, tail_bytes, "workers were there already, %u thread%s off it", earlier,
+        snprintf(tail, tail_bytes, "workers had started already; %u thread%s off it", earlier,
                  earlier == 1 ? " stays" : "s stay");
         return COX_LOG_INFO;
     }
 
-    snprintf(tail, tail_bytes,
-             "but workers were started before, by another library, or start later");
+    snprintf(tail, tail_bytes, "but another library started workers before, or they start later");
     return COX_LOG_WARN;
 }
 
@@ -369,7 +369,7 @@ void cox__topology_decide(struct cox__topology *self, bool async_device, bool cp
     self->decided = true;
 
     if (self->reserve == COX_RESERVE_AUTO && !(async_device && cpu_device)) {
-        const char *missing = "no asynchronous device takes part that would have to be fed";
+        const char *missing = "no asynchronous device takes part";
         if (async_device)
             missing = "no CPU device takes part, so nothing keeps the cores busy";
         self->active = false;

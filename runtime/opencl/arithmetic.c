@@ -56,7 +56,8 @@ static cox_status check_fma(const struct cox__cl_backend *backend)
 {
     for (uint32_t d = 0; d < backend->device_count; d++)
         if (backend->devices[d].info.fma == COX_FMA_NONE) {
-            cox__log(backend->log, COX_LOG_ERROR, "arithmetic: fma is asked for, and %s has none",
+            cox__log(backend->log, COX_LOG_ERROR,
+                     "arithmetic: fma is requested, but %s has none; use auto or muladd",
                      backend->devices[d].info.name);
             return COX_E_UNSUPPORTED;
         }
@@ -86,8 +87,7 @@ cox_status cox__cl_arithmetic_choose(struct cox__cl_backend *backend, enum cox_a
 
     backend->arithmetic = COX_ARITHMETIC_MULADD;
     if (fast)
-        cox__log(backend->log, COX_LOG_INFO,
-                 "all kernels go without fma, since %s has no quick one",
+        cox__log(backend->log, COX_LOG_INFO, "all kernels use muladd, because %s has no fast fma",
                  backend->devices[slow].info.name);
     return COX_OK;
 }

@@ -68,8 +68,8 @@ void cox__cl_callbacks_destroy(struct cox__cl_callbacks *all, const struct cox__
             awaited += atomic_load(&all->chunks[c]->callbacks[i].awaited);
 
     if (awaited || atomic_load(&all->distrusted)) {
-        cox__log(log, COX_LOG_WARN, "%u callbacks never came%s; their memory is leaked", awaited,
-                 atomic_load(&all->distrusted) ? ", others too early or twice" : "");
+        cox__log(log, COX_LOG_WARN, "%u driver callbacks never came%s; their memory is leaked",
+                 awaited, atomic_load(&all->distrusted) ? ", others came too early or twice" : "");
         cox__leak(all);
         return;
     }

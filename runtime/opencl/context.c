@@ -68,7 +68,7 @@ void cox__cl_contexts_drop(struct cox__cl_backend *backend)
         if (!cox__cl_hang_in_group(backend, g))
             drop_group(backend, g);
         else
-            cox__log(backend->log, COX_LOG_WARN, "a context is leaked: a device of it hangs");
+            cox__log(backend->log, COX_LOG_WARN, "a context is leaked: one of its devices hangs");
     }
 
     backend->group_count = 0;
@@ -254,7 +254,7 @@ static void settle_memory(struct cox__cl_backend *backend, struct cox__cl_device
     info->host_memory = cox__cl_host_memory(backend->groups[device->group].context,
                                             device->service);
     if (info->host_memory == COX_HOST_MEMORY_COPIED)
-        cox__log(backend->log, COX_LOG_INFO, "%s: its driver copies the memory that bands lie in",
+        cox__log(backend->log, COX_LOG_INFO, "%s: its driver copies the memory of bands",
                  info->name);
 }
 
@@ -277,7 +277,7 @@ static cox_status group_given(struct cox__cl_backend *backend, cl_context contex
     uint32_t members[COX_DEVICES_MAX], count = 0;
 
     const cl_int code = clGetContextInfo(context, CL_CONTEXT_DEVICES, sizeof ids, ids, &bytes);
-    if (cox__cl_error_check(backend->log, code, "clGetContextInfo", "a context that was given"))
+    if (cox__cl_error_check(backend->log, code, "clGetContextInfo", "a context in `contexts`"))
         return COX_E_INVALID;
 
     for (uint32_t d = 0; d < backend->device_count; d++)
@@ -287,9 +287,10 @@ static cox_status group_given(struct cox__cl_backend *backend, cl_context contex
     if (count)
         return group_members(backend, context, members, count);
 
-    cox__log(backend->log, COX_LOG_WARN,
-             "a context that was given is not used: "
-             "none of the runtime's devices is in it that another one has not");
+    cox__log(
+        backend->log, COX_LOG_WARN,
+        "a context in `contexts` is not used: it adds none of the runtime's devices to those of "
+        "the contexts before it");
     return COX_OK;
 }
 

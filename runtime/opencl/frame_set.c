@@ -48,7 +48,7 @@ cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance)
         return cox__cl_device_memory_hangs(instance);
 
     cox__log(instance->backend->log, COX_LOG_INFO,
-             "%s: %u frames do not fit (%s); what passes hand on is copied",
+             "%s: memory for %u frames does not fit (%s); rows are copied between passes",
              instance->device->info.name, instance->set_count, cox__cl_error_name(code));
 
     cox__cl_frame_sets_free(instance);

@@ -80,7 +80,7 @@ void cox__cl_hang_release_after(struct cox__cl_backend *backend, cl_mem mem, voi
     struct cox__cl_deferred *note = malloc(sizeof *note);
     if (!note) {
         cox__log(backend->log, COX_LOG_WARN,
-                 "no memory to note what a hung device keeps; it is leaked");
+                 "no memory to track an object of a hung device; it is leaked");
         return;
     }
 

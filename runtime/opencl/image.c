@@ -69,8 +69,8 @@ static cox_status check(const struct cox__instance *instance, uint32_t index)
 
     const bool writes = cox__cl_wraps_images(instance) || can_write(instance->device);
     if (!has_images || !writes) {
-        cox__log(log, COX_LOG_WARN, "%s has no images%s, and binding %u (%s) is given as one",
-                 device, writes ? "" : " that a part of it can write", index, binding->name);
+        cox__log(log, COX_LOG_WARN, "%s has no images%s, but buffer %u (%s) is used as one", device,
+                 writes ? "" : " that a sub-device can write", index, binding->name);
         return COX_E_UNSUPPORTED;
     }
 
@@ -81,20 +81,22 @@ static cox_status check(const struct cox__instance *instance, uint32_t index)
     }
 
     if (code) {
-        cox__log(log, COX_LOG_WARN,
-                 "%s has no image of %zu columns, channel order %#zx and type %#zx (%s), "
-                 "which binding %u (%s) is given as",
-                 device, arg->bytes, arg->offset >> 16, arg->offset & 0xffff,
-                 cox__cl_error_name(code), index, binding->name);
+        cox__log(
+            log, COX_LOG_WARN,
+            "%s has no image of %zu columns, channel order %#zx and type %#zx (%s), as buffer %u "
+            "(%s) is used",
+            device, arg->bytes, arg->offset >> 16, arg->offset & 0xffff, cox__cl_error_name(code),
+            index, binding->name);
         return COX_E_UNSUPPORTED;
     }
 
     if (!pixel_bytes || arg->bytes > binding->pitch_bytes / pixel_bytes ||
         binding->pitch_bytes % pixel_bytes) {
-        cox__log(log, COX_LOG_ERROR,
-                 "binding %u (%s): a pitch of %zu bytes does not hold %zu columns of %zu bytes, "
-                 "or is no multiple of one",
-                 index, binding->name, binding->pitch_bytes, arg->bytes, pixel_bytes);
+        cox__log(
+            log, COX_LOG_ERROR,
+            "buffer %u (%s): a pitch of %zu bytes does not hold %zu columns of %zu bytes, or is "
+            "not a multiple of one column",
+            index, binding->name, binding->pitch_bytes, arg->bytes, pixel_bytes);
         return COX_E_INVALID;
     }
 

@@ -14,7 +14,7 @@
 #include <CL/cl_ext.h>
 #include <pthread.h>
 
-enum { COX__CL_PLATFORMS_MAX = 16 };
+enum { COX__CL_PLATFORMS_MAX = 16, COX__CL_OUTPUTS_MAX = 16 };
 
 /* How long the driver may take for work outside of frames before its device counts as hung. The
  * short time applies after a failure. */
@@ -44,6 +44,12 @@ struct cox__cl_group {
     bool subbuffers; /* the group passed the self-test: bands are sub-buffers of one buffer */
 };
 
+/* Compiler output in the log: of which source and options, and of which device. */
+struct cox__cl_output {
+    unsigned char key[32];
+    uint32_t device;
+};
+
 struct cox__cl_callbacks; /* callback.c */
 struct cox__cl_deferred;  /* hang.c */
 
@@ -65,6 +71,8 @@ struct cox__cl_backend {
     pthread_mutex_t programs_lock;     /* a leaf: no other lock is taken while it is held */
     /* guarded by programs_lock; the most recently requested one comes first */
     struct cox__cl_program *programs;
+    struct cox__cl_output outputs[COX__CL_OUTPUTS_MAX]; /* guarded by programs_lock; a ring */
+    uint32_t output_count;                              /* added so far */
 };
 
 /* Call this after a driver call in a job_* function or instance_flush. It does not return if the

@@ -59,7 +59,7 @@ static char *place_of(const cox_buffer *buffer, size_t offset, size_t bytes, con
 
     if (!bytes || offset > buffer->bytes || bytes > buffer->bytes - offset) {
         cox__log(&buffer->runtime->log, COX_LOG_ERROR,
-                 "%s: %zu bytes from %zu on, of a buffer of %zu", function, bytes, offset,
+                 "%s: %zu bytes at offset %zu, but the buffer has %zu", function, bytes, offset,
                  buffer->bytes);
         return NULL;
     }
@@ -187,7 +187,8 @@ cox_status cox_opencl_import_fd(const cox_runtime *runtime, uint32_t index, int 
 
     if (!imports_fds(device)) {
         cox__log(&runtime->log, COX_LOG_ERROR,
-                 "%s: device %u imports no memory from opaque file descriptors", function, index);
+                 "%s: device %u cannot import memory from opaque file descriptors", function,
+                 index);
         return COX_E_UNSUPPORTED;
     }
 

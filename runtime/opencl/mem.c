@@ -60,7 +60,7 @@ static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
     }
 
     cox__log(backend->log, COX_LOG_WARN,
-             "%s gives no pinned memory of %zu bytes; copies will be slower", device->info.name,
+             "%s: cannot pin %zu bytes of memory; copies will be slower", device->info.name,
              mem->padded_bytes);
 }
 

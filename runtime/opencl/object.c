@@ -264,7 +264,7 @@ static struct cox__cl_object *make_object(struct cox__cl_backend *backend, struc
 
     struct cox__cl_object *place = object_place(mem);
     if (!place) {
-        cox__log(backend->log, COX_LOG_WARN, "more than %d bands work on one buffer",
+        cox__log(backend->log, COX_LOG_WARN, "more than %d bands use one buffer at the same time",
                  COX__CL_OBJECTS_MAX);
         clReleaseMemObject(fresh->mem);
         return NULL;

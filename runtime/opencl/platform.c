@@ -202,8 +202,8 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
         clGetDeviceInfo(ids[i], CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
         clGetDeviceInfo(ids[i], CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL);
         if (!available || !compiler) {
-            cox__log(found->backend->log, COX_LOG_WARN, "%s is listed but %s", root->info.name,
-                     available ? "has no compiler" : "not available");
+            cox__log(found->backend->log, COX_LOG_WARN, "%s is skipped: %s", root->info.name,
+                     available ? "it has no compiler" : "it is not available");
             memset(root, 0, sizeof *root);
             continue;
         }
@@ -281,7 +281,8 @@ static cox_status add_device(struct discovery *found, const struct root *root, c
     struct cox__cl_backend *backend = found->backend;
 
     if (backend->device_count == COX_DEVICES_MAX) {
-        cox__log(backend->log, COX_LOG_ERROR, "more than %d devices are selected", COX_DEVICES_MAX);
+        cox__log(backend->log, COX_LOG_ERROR, "too many devices are selected; at most %d",
+                 COX_DEVICES_MAX);
         return COX_E_INVALID;
     }
 
@@ -330,7 +331,7 @@ static cox_status add_subdevices(struct discovery *found, const struct root *roo
 
     if (entry->subdevices > COX_DEVICES_MAX ||
         (uint64_t)entry->subdevices * entry->units > root->info.compute_units) {
-        cox__log(found->backend->log, COX_LOG_ERROR, "'%s': %s has %u compute units",
+        cox__log(found->backend->log, COX_LOG_ERROR, "'%s': %s has only %u compute units",
                  entry->written, root->info.name, root->info.compute_units);
         return COX_E_INVALID;
     }
@@ -395,7 +396,7 @@ static cox_status survey(struct discovery *found, const struct cox__selection *s
         if (!any) {
             cox__log(found->backend->log, COX_LOG_ERROR, "no device matches '%s'", entry->written);
             for (uint32_t r = 0; r < found->root_count; r++)
-                cox__log(found->backend->log, COX_LOG_ERROR, "there is %u.%u: %s (%s)",
+                cox__log(found->backend->log, COX_LOG_ERROR, "available: %u.%u: %s (%s)",
                          found->roots[r].info.platform_index, found->roots[r].info.device_index,
                          found->roots[r].info.name,
                          cox_device_type_name(found->roots[r].info.type));

@@ -19,13 +19,74 @@
 /* Most programs that stay without a user. */
 enum { IDLE_MAX = 32 };
 
-static void log_build(const struct cox__cl_backend *backend, const struct cox__cl_device *device,
-                      cl_program program, enum cox_log_level level)
+/* Two devices for which this key is equal get the same output of the compiler. */
+static void make_output_key(const struct cox__cl_device *device, const char *source,
+                            const char *options, enum cox_log_level level, unsigned char key[32])
+{
+    char name[256] = ""; /* a sub-device has its parent's */
+    clGetDeviceInfo(device->id, CL_DEVICE_NAME, sizeof name - 1, name, NULL);
+
+    const char *const texts[] = {device->info.platform,
+                                 device->platform_version,
+                                 device->info.driver,
+                                 name,
+                                 options,
+                                 source};
+    struct cox__digest sha;
+
+    cox__digest_begin(&sha);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        cox__cache_feed(&sha, texts[i], strlen(texts[i]));
+    cox__cache_feed(&sha, &level, sizeof level);
+    cox__digest_end(&sha, key);
+}
+
+/* Find the device whose output with this key is in the log. Returns `device` itself if no other
+ * device's output is; the caller then logs it. */
+static const struct cox__cl_device *find_output(struct cox__cl_backend *backend,
+                                                const struct cox__cl_device *device,
+                                                const unsigned char key[32])
+{
+    const uint32_t self = (uint32_t)(device - backend->devices);
+    uint32_t found = self;
+
+    pthread_mutex_lock(&backend->programs_lock);
+    const uint32_t count = cox__min_u32(backend->output_count, COX__CL_OUTPUTS_MAX);
+    uint32_t i = 0;
+    while (i < count && memcmp(backend->outputs[i].key, key, 32) != 0)
+        i++;
+
+    if (i < count) {
+        found = backend->outputs[i].device;
+    } else {
+        struct cox__cl_output *added =
+            &backend->outputs[backend->output_count++ % COX__CL_OUTPUTS_MAX];
+        memcpy(added->key, key, sizeof added->key);
+        added->device = self;
+    }
+    pthread_mutex_unlock(&backend->programs_lock);
+
+    return &backend->devices[found];
+}
+
+/* Log the compiler's output, if any. Output that another device has got is not repeated. */
+static void log_build(struct cox__cl_backend *backend, const struct cox__cl_device *device,
+                      cl_program program, const char *source, const char *options,
+                      enum cox_log_level level)
 {
     size_t bytes = 0;
     clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
     if (bytes <= 1) /* only the terminator */
         return;
+
+    unsigned char key[32];
+    make_output_key(device, source, options, level, key);
+    const struct cox__cl_device *first = find_output(backend, device, key);
+    if (first != device) {
+        cox__log(backend->log, level, "%s: the compiler's output is the same as for %s",
+                 device->info.name, first->info.name);
+        return;
+    }
 
     char *text = calloc(1, bytes + 1);
     if (!text)
@@ -103,7 +164,7 @@ static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *d
         return true;
     }
 
-    cox__log(backend->log, COX_LOG_INFO, "%s does not take a cached binary; building from source",
+    cox__log(backend->log, COX_LOG_INFO, "%s rejects a cached binary; building from source",
              device->info.name);
     if (program)
         clReleaseProgram(program);
@@ -154,9 +215,9 @@ static void store(struct cox__cl_backend *backend, const struct cox__cl_device *
 }
 
 /* Errors (logged): E_BUILD, … */
-static cox_status compile(const struct cox__cl_backend *backend,
-                          const struct cox__cl_device *device, cl_context context,
-                          const char *source, const char *options, cl_program *out)
+static cox_status compile(struct cox__cl_backend *backend, const struct cox__cl_device *device,
+                          cl_context context, const char *source, const char *options,
+                          cl_program *out)
 {
     cl_int code;
     *out = clCreateProgramWithSource(context, 1, &source, NULL, &code);
@@ -167,13 +228,13 @@ static cox_status compile(const struct cox__cl_backend *backend,
     code = build(*out, device, options);
     if (code) {
         cox__cl_error_check(backend->log, code, "clBuildProgram", device->info.name);
-        log_build(backend, device, *out, COX_LOG_ERROR);
+        log_build(backend, device, *out, source, options, COX_LOG_ERROR);
         clReleaseProgram(*out);
         *out = NULL;
         return COX_E_BUILD;
     }
 
-    log_build(backend, device, *out, COX_LOG_DEBUG);
+    log_build(backend, device, *out, source, options, COX_LOG_DEBUG);
     return COX_OK;
 }
 

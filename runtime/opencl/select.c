@@ -143,7 +143,7 @@ static cox_status parse_suffixes(struct span *span, struct cox__select_entry *en
         }
         if (entry->mode == 0)
             return refuse(why, why_bytes,
-                          "'%s': the memory mode after '=' is shared, mapped or staged",
+                          "'%s': unknown memory mode after '='; allowed: shared, mapped or staged",
                           entry->written);
     }
 
@@ -152,7 +152,7 @@ static cox_status parse_suffixes(struct span *span, struct cox__select_entry *en
             entry->units == 0)
             return refuse(
                 why, why_bytes,
-                "'%s': sub-devices are written :NxC, N of them with C compute units each, "
+                "'%s': sub-devices are written :NxC, for N sub-devices with C compute units each, "
                 "as in cpu:2x1",
                 entry->written);
         if (entry->subdevices > COX_DEVICES_MAX)
@@ -162,7 +162,7 @@ static cox_status parse_suffixes(struct span *span, struct cox__select_entry *en
 
     if (memchr(span->at, '=', span->length) || memchr(span->at, ':', span->length))
         return refuse(why, why_bytes,
-                      "'%s': an entry has at most one ':NxC', and after it at most one '=mode'",
+                      "'%s': an entry has at most one ':NxC', then at most one '=mode'",
                       entry->written);
     return COX_OK;
 }
@@ -199,7 +199,7 @@ static cox_status parse_kind(struct span span, struct cox__select_entry *entry, 
     }
 
     if (span.length >= sizeof entry->text)
-        return refuse(why, why_bytes, "'%s': a part of a name has at most %zu characters",
+        return refuse(why, why_bytes, "'%s': the name is too long; at most %zu characters",
                       entry->written, sizeof entry->text - 1);
 
     entry->kind = COX__SELECT_TEXT;
@@ -234,7 +234,7 @@ cox_status cox__cl_select_parse(const char *text, struct cox__selection *out, ch
     if (why && why_bytes > 0)
         why[0] = '\0';
     if (!out)
-        return refuse(why, why_bytes, "no place for the device selection");
+        return refuse(why, why_bytes, "cox__cl_select_parse: out is NULL");
 
     memset(out, 0, sizeof *out);
     if (!text || text[0] == '\0') {

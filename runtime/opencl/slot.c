@@ -265,8 +265,8 @@ cox_status cox__cl_slots_allocate(struct cox__instance *instance, uint32_t *max_
                  max_rows[0], cox__cl_error_name(code));
     }
 
-    cox__log(instance->backend->log, COX_LOG_WARN, "%s: too little memory for this frame's shape",
-             instance->device->info.name);
+    cox__log(instance->backend->log, COX_LOG_WARN,
+             "%s: too little device memory for a frame of this size", instance->device->info.name);
     return COX_E_DEVICE_MEMORY;
 }
 

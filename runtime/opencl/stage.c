@@ -105,7 +105,7 @@ static cox_status check_args(const struct cox__instance *instance, const struct 
 
         if (refused) {
             cox__log(instance->backend->log, COX_LOG_ERROR,
-                     "%s: kernel %s does not take %s (%zu bytes) as argument %u",
+                     "%s: kernel %s rejects %s (%zu bytes) as argument %u",
                      instance->device->info.name, made->stage->kernel, what, bytes, a);
             return COX_E_INVALID;
         }
@@ -129,7 +129,7 @@ static cox_status make_kernel(struct cox__instance *instance, const struct cox__
         kernel->id = NULL;
 
     if (code == CL_INVALID_KERNEL_NAME) {
-        cox__log(instance->backend->log, COX_LOG_ERROR, "there is no kernel %s in its source",
+        cox__log(instance->backend->log, COX_LOG_ERROR, "the source has no kernel %s",
                  made->stage->kernel);
         return COX_E_BUILD;
     }
@@ -196,7 +196,7 @@ cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_sta
     cl_uint args = 0;
     clGetKernelInfo(made->kernels[0].id, CL_KERNEL_NUM_ARGS, sizeof args, &args, NULL);
     if (args != made->stage->arg_count) {
-        cox__log(log, COX_LOG_ERROR, "kernel %s takes %u arguments, the stage gives %u",
+        cox__log(log, COX_LOG_ERROR, "kernel %s takes %u arguments, but the stage gives %u",
                  made->stage->kernel, args, made->stage->arg_count);
         return COX_E_INVALID;
     }

@@ -263,8 +263,8 @@ void *cox__cache_load(const char *dir, const struct cox__cache_kind *kind,
                  strerror(errno));
     if (damage) {
         bool removed = unlinkat(dir_fd, name, 0) == 0;
-        cox__log(log, COX_LOG_WARN, "%s: %s is damaged, %s; %s", kind->what, name, damage,
-                 removed ? "removed" : "it cannot be removed");
+        cox__log(log, COX_LOG_WARN, "%s: %s is damaged (%s) and was %s", kind->what, name, damage,
+                 removed ? "removed" : "not removed");
     }
 
     if (fd >= 0)

@@ -183,8 +183,7 @@ static bool read_file(cox_session *session)
         good = pass_plausible(session, p, &sorted[p * devices]);
 
     if (sorted && !good)
-        cox__log(log, COX_LOG_INFO,
-                 "device profiles: a file holds no usable figures and is ignored");
+        cox__log(log, COX_LOG_INFO, "device profiles: a file without usable figures is ignored");
 
     for (uint32_t p = 0; good && p < passes; p++)
         for (uint32_t i = 0; i < devices; i++)
@@ -237,7 +236,7 @@ static void begin_with_loaded(cox_session *session)
 
     session->profile.is_loaded = true;
     cox__log(&session->runtime->log, COX_LOG_INFO,
-             "the session begins with what an earlier one measured");
+             "the session starts with measurements from device profiles");
 }
 
 /* Collect what the session learnt of a pass, by device. A pass that follows another pass's split

@@ -126,7 +126,7 @@ static bool advance(struct walk *walk, bool create, bool *arrived)
         return false;
 
     if (!steady(&st)) {
-        walk->refusal = "others may change what lies in a directory on the way";
+        walk->refusal = "other users may change a directory in its path";
         return false;
     }
 
@@ -137,7 +137,7 @@ static bool advance(struct walk *walk, bool create, bool *arrived)
         if (*arrived)
             walk->refusal = "it is a link";
         else if (!trusted_owner(&st))
-            walk->refusal = "a link on the way is another user's";
+            walk->refusal = "its path has a link of another user";
         return !walk->refusal && follow(walk, name, behind);
     }
 
@@ -161,7 +161,7 @@ int cox__private_dir_open(const char *dir, bool create, const char *what,
 
     int length = snprintf(walk.rest, sizeof walk.rest, "%s", dir);
     if (length <= 0) {
-        cox__log(log, COX_LOG_WARN, "%s: the directory has no name", what);
+        cox__log(log, COX_LOG_WARN, "%s: the directory's name is empty", what);
         return -1;
     }
     if ((size_t)length >= sizeof walk.rest) {

@@ -140,7 +140,7 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
     if (status == COX_E_INVALID)
         cox__log(
             &mappers->runtime->log, COX_LOG_ERROR,
-            "a stream's frame cannot be mapped: of these formats, sizes, transfer and look (see "
+            "a stream cannot map this frame: unsupported formats, sizes, transfer or look (see "
             "cox_video_mapping)");
 
     mapper->mapping_bindings = params.binding_count;

@@ -543,7 +543,7 @@ static cox_status log_look(const cox_video_stream *stream, cox_status status)
 {
     if (status == COX_E_INVALID)
         cox__log(&stream->runtime->log, COX_LOG_ERROR,
-                 "a stream's look: a field is out of its range (see cox_video_mapping and "
+                 "a stream's look: a field is out of range (see cox_video_mapping and "
                  "cox_video_prepare)");
 
     return status;

@@ -69,8 +69,8 @@ static cox_status refuse(const struct cox__image *image, uint32_t p, const char 
                          const char *wrong, const cox_runtime *runtime)
 {
     cox__log(&runtime->log, COX_LOG_ERROR,
-             "%s, plane %u: %s (rows of %zu bytes, %td apart, %u of them)", name, p, wrong,
-             image->planes[p].row_bytes, image->image.pitch_bytes[p], image->planes[p].rows);
+             "%s, plane %u: %s (%u rows of %zu bytes, with a pitch of %td)", name, p, wrong,
+             image->planes[p].rows, image->planes[p].row_bytes, image->image.pitch_bytes[p]);
     return COX_E_INVALID;
 }
 
@@ -88,8 +88,8 @@ cox_status cox__video_image_describe(struct cox__image *to, const struct cox_vid
     const struct cox_video_image *image = &to->image;
     to->plane_count = cox_video_planes(&image->format, image->width, image->height, to->planes);
     if (!to->plane_count) {
-        cox__log(log, COX_LOG_ERROR, "%s, %u x %u: there is no such format or size", name,
-                 image->width, image->height);
+        cox__log(log, COX_LOG_ERROR, "%s, %u x %u: unsupported format or size", name, image->width,
+                 image->height);
         return COX_E_INVALID;
     }
 
@@ -106,11 +106,11 @@ cox_status cox__video_image_read(struct cox__image *to, const struct cox_video_i
     const cox_status status = cox__video_image_describe(to, from, name, runtime);
     for (uint32_t p = 0; p < to->plane_count && status == COX_OK; p++) {
         if (!to->image.data[p])
-            return refuse(to, p, name, "it is at NULL", runtime);
+            return refuse(to, p, name, "its pointer is NULL", runtime);
 
         if (to->image.memory[p] && !buffer_holds(to, p, runtime))
             return refuse(to, p, name,
-                          "it does not lie within its buffer, or that is of another runtime",
+                          "it exceeds its buffer, or the buffer belongs to another runtime",
                           runtime);
     }
     return status;

@@ -43,8 +43,8 @@ static cox_status check_range(const struct cox_sched_view *view, const char *wha
                       what, first_row, view->row_alignment);
 
     if (end > view->rows)
-        return refuse(why, why_bytes, "%s ends at row %" PRIu64 ", the frame has %" PRIu32, what,
-                      end, view->rows);
+        return refuse(why, why_bytes, "%s ends at row %" PRIu64 ", but the frame has %" PRIu32,
+                      what, end, view->rows);
 
     if (end % view->row_alignment != 0 && end != view->rows)
         return refuse(why, why_bytes,
@@ -60,7 +60,7 @@ static cox_status check_device(const struct cox_sched_view *view, const char *wh
                                char *why, size_t why_bytes)
 {
     if (device >= view->device_count)
-        return refuse(why, why_bytes, "%s is for device %" PRIu32 ", there are %" PRIu32, what,
+        return refuse(why, why_bytes, "%s is for device %" PRIu32 ", but there are %" PRIu32, what,
                       device, view->device_count);
 
     if (!view->devices[device].usable)
@@ -78,7 +78,7 @@ static cox_status check_shadow(const struct cox_split *split, const struct cox_s
         return COX_OK;
 
     if (!view->shadow)
-        return refuse(why, why_bytes, "there is a shadow, which the view does not allow");
+        return refuse(why, why_bytes, "a shadow is set, but the view does not allow one");
 
     cox_status status = check_device(view, "the shadow", shadow->device, why, why_bytes);
     if (status == COX_OK)
@@ -96,12 +96,12 @@ static cox_status check_counts(const struct cox_split *split, const struct cox_s
                                char *why, size_t why_bytes)
 {
     if (split->band_count > COX_BANDS_MAX)
-        return refuse(why, why_bytes, "the split has %" PRIu32 " bands, %d are possible",
+        return refuse(why, why_bytes, "the split has %" PRIu32 " bands; at most %d are allowed",
                       split->band_count, COX_BANDS_MAX);
     if (split->band_count == 0 && split->pool_rows == 0)
         return refuse(why, why_bytes, "the split has no band");
     if (split->pool_rows > 0 && !view->pool)
-        return refuse(why, why_bytes, "rows are left in a pool, which the view does not allow");
+        return refuse(why, why_bytes, "rows are left in a pool, but the view does not allow one");
 
     return check_range(view, "the pool", split->pool_rows ? split->pool_first_row : 0,
                        split->pool_rows, why, why_bytes);
@@ -114,7 +114,7 @@ static cox_status check_begin(const struct cox_band *band, const char *what, uin
     if (band->first_row < next)
         return refuse(why, why_bytes,
                       "%s begins at row %" PRIu32
-                      ", inside or before its predecessor, which ends at row %" PRIu64,
+                      ", inside or before the band above it, which ends at row %" PRIu64,
                       what, band->first_row, next);
     if (band->first_row > next)
         return refuse(why, why_bytes, "rows %" PRIu64 " to %" PRIu32 " before %s are in no band",
@@ -172,7 +172,8 @@ cox_status cox_split_check(const struct cox_split *split, const struct cox_sched
 
     if (next != view->rows)
         return refuse(why, why_bytes,
-                      "the last band, %" PRIu32 ", ends at row %" PRIu64 ", the frame has %" PRIu32,
+                      "the last band, %" PRIu32 ", ends at row %" PRIu64
+                      ", but the frame has %" PRIu32,
                       split->band_count - 1, next, view->rows);
 
     return check_shadow(split, view, why, why_bytes);

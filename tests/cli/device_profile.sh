@@ -25,7 +25,7 @@ film() {
     shift 2
     run 0 "$h_film" "$work/clip.y4m" --devices cpu:2x1 --peak 1000 --transfer pq -o a.y4m --hash --verbose "$@"
     [ "$loads" = lacks ] || loads=contains
-    $loads err 'begins with what an earlier one measured'
+    $loads err 'starts with measurements from device profiles'
     clean
 }
 
@@ -43,7 +43,7 @@ film 'without cache' lacks --no-cache
 
 printf 'no profile at all, but long enough to be one, if it were not for what is written in it' >"$profile"
 film 'damaged' lacks
-counts 1 err 'device profiles:.* is damaged, .*removed'
+counts 1 err 'device profiles:.* is damaged .* was removed'
 film 'written anew' loads
 
 rm "$profile"

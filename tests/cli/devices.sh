@@ -55,7 +55,7 @@ done
 
 need_device
 run 0 'a plain call' --pci "$work/none"
-fails_with_one_line 1 "no device matches 'no such thing'; there is [0-9]+\.[0-9]+: " 'an unknown device' \
+fails_with_one_line 1 "no device matches 'no such thing'; available: [0-9]+\.[0-9]+: " 'an unknown device' \
     --devices 'no such thing'
 fails_with_one_line 1 'cpu:2y1.*:NxC' 'malformed sub-devices' --devices cpu:2y1
 fails_with_one_line 1 'empty entry' 'an empty entry' --devices ,

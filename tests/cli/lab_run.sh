@@ -260,7 +260,7 @@ prints "after 2 of 2 blocks" "one in place" $more --kernel "$work/k.cl" --bindin
 run 1 "in place with frames in flight" $more --kernel "$work/k.cl" --bindings "$work/in-place.json" --in-flight 2
 contains err "only one frame may be in flight"
 sed 's/"name": "out"/"name": "outside"/' "$work/k.json" >"$work/other.json"
-denies 1 "kernel k takes 'out', which is no buffer" "a buffer of another name" $more --kernel "$work/k.cl" --bindings "$work/other.json"
+denies 1 "kernel k takes 'out', which is not in \`buffers\`" "a buffer of another name" $more --kernel "$work/k.cl" --bindings "$work/other.json"
 echo '{"kernel": "k", "rows": 96}' >"$work/bad.json"
 denies 1 "bad.json: columns: is missing" "bindings that are none" $more --kernel "$work/k.cl" --bindings "$work/bad.json"
 

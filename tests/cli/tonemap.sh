@@ -169,7 +169,7 @@ for detail in 0.2 4.1 nan much ''; do
 done
 refuses 2 '--detail needs --operator local; the operator is hable' 'detail without its operator' $to --detail 1
 refuses 2 "unknown policy 'magic'; policies: adaptive, chunks, static, single" 'an unknown policy' $to --policy magic
-refuses 1 'no device matches .*there is 0.0: ' 'an unknown device' $to --devices voodoo2
+refuses 1 'no device matches .*available: 0.0: ' 'an unknown device' $to --devices voodoo2
 refuses 1 '--devices|cannot start' 'a malformed device list' $to --devices cpu:0x0
 for split in 0.5,0.4 0.5,0.6 1,1 0.5; do
     refuses 2 'sum to .*; they must sum to 1' "shares of $split" $to --devices cpu:2x1 --split $split
@@ -220,7 +220,7 @@ if [ -f /etc/OpenCL/vendors/rusticl.icd ]; then
     OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd
     refuses 1 'no OpenCL platform has a device.*pocl-opencl-icd' 'a platform without devices' $to
     export RUSTICL_ENABLE=llvmpipe RUSTICL_DEVICE_TYPE=gpu
-    refuses 1 'fma is asked for, and llvmpipe.* has none' 'no fma' $to --arithmetic fma
+    refuses 1 'fma is requested, but llvmpipe.* has none' 'no fma' $to --arithmetic fma
 else
     leave_out 'a platform without devices' "Mesa's OpenCL is not installed"
 fi

@@ -95,7 +95,7 @@ static bool is_verified(void)
     for (uint32_t d = 0; d < w.info.device_count; d++)
         parts |= reduces() && w.info.devices[d].max_rows < w.frames->rows;
     return w.params.verify == 1 && !parts && !is_in_place() && !logged("are not verified") &&
-           !logged("no rows are done beside the frames");
+           !logged("shadow runs and checks are");
 }
 
 /* Whether bytes that no kernel writes stay unchanged. A staged device copies whole rows back. A device that fails

@@ -229,10 +229,10 @@ static void wrong_images_are_refused(cox_runtime *runtime)
         const char *why;
     } table[] = {
         {{.columns = PITCH + 1}, COX_E_INVALID, "a pitch of 512 bytes does not hold 513 columns"},
-        {{.columns = SIZE_MAX}, COX_E_INVALID, "columns, of binding 0 (in)"},
+        {{.columns = SIZE_MAX}, COX_E_INVALID, "columns, of buffer 0 (in)"},
         {{.order = 0xffff}, COX_E_UNSUPPORTED, "channel order 0xffff"},
-        {{.written = true}, COX_E_INVALID, "is written by the pass, so it is no image"},
-        {{.other = true}, COX_E_INVALID, "is an image of another format"},
+        {{.written = true}, COX_E_INVALID, "is written by the pass, so it cannot be an image"},
+        {{.other = true}, COX_E_INVALID, "is already an image of another format"},
         {{.no_pitch = true}, COX_E_INVALID, "a pitch of 0 bytes"},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {

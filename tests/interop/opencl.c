@@ -213,7 +213,7 @@ static void the_first_context_counts(void)
     CHECK(count == again);
     contexts[count + again] = NULL;
     CHECK(!new_runtime(&runtime, selection, contexts));
-    CHECK(strstr(last_lines, "a context that was given is not used"));
+    CHECK(strstr(last_lines, "a context in `contexts` is not used"));
     for (cl_uint c = count; c < count + again; c++)
         CHECK_SOON(context_references(contexts[c]) == 1);
     cox_runtime_destroy(&runtime);
@@ -231,7 +231,7 @@ static void a_part_has_a_context_of_its_own(void)
     contexts[count] = NULL;
     const cox_status status = new_runtime(&runtime, "cpu:1x1", contexts);
     if (status == COX_OK) {
-        CHECK(strstr(last_lines, "a context that was given is not used"));
+        CHECK(strstr(last_lines, "a context in `contexts` is not used"));
         CHECK(!cox_opencl_device(runtime, 0, &context, &device) && !is_whole(device));
         CHECK(!is_one_of(context, contexts, count));
     } else {
@@ -247,7 +247,7 @@ static void an_empty_list_gives_no_context(void)
     const cl_context none[] = {NULL};
     cox_runtime *runtime;
     CHECK(!new_runtime(&runtime, selection, none));
-    CHECK(!strstr(last_lines, "a context that was given"));
+    CHECK(!strstr(last_lines, "a context in `contexts`"));
     cox_runtime_destroy(&runtime);
 }
 

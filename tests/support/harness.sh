@@ -303,8 +303,8 @@ wait_until() { # SECONDS WHAT COMMAND...
 }
 
 ends() { # PID SECONDS
+    running= # the end is what this waits for
     wait_until "$2" "the end of process $1" gone "$1" || kill -KILL "$1"
-    running=
     status=0
     wait "$1" 2>/dev/null || status=$?
 }

@@ -73,9 +73,8 @@ void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status s
     session->recovery.lost_queues = queue;
 
     cox__device_plan_retry(of, cox__engine_now(session->runtime), true);
-    cox__log(&session->runtime->log, COX_LOG_WARN,
-             "%s leaves the session: %s; it is tried again in %llu ms", of->info.name,
-             cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
+    cox__log(&session->runtime->log, COX_LOG_WARN, "%s leaves the session: %s; retry in %llu ms",
+             of->info.name, cox_status_text(status), (unsigned long long)(of->pause_ns / 1000000));
 }
 
 /* The engine stops waiting for everything on the queue. */

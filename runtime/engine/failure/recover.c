@@ -46,7 +46,7 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
 
     /* Without an active device the rows wait for the first device that comes back. */
     if (cox__device_is_active(&session->devices.list[device]))
-        cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u go from %s to %s",
+        cox__log(&session->runtime->log, COX_LOG_WARN, "frame %llu: rows %u..%u move from %s to %s",
                  (unsigned long long)frame->index, report.first_row,
                  report.first_row + report.rows - 1, session->devices.list[report.device].info.name,
                  session->devices.list[device].info.name);

@@ -131,7 +131,8 @@ static void install(struct cox_runtime *runtime, struct cox__frame *frame,
 
     cox__log(
         &runtime->log, COX_LOG_WARN,
-        "frame %llu goes on in fresh memory: a device that was given up may still write to the old",
+        "frame %llu moves to new memory: a device that was given up may still write to the old "
+        "memory",
         (unsigned long long)frame->index);
 }
 

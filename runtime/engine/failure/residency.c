@@ -331,9 +331,10 @@ static uint32_t find_holder(const struct cox__devices *devices, const struct cox
 static void stop_keeping(struct cox_session *session, struct cox__frame *frame)
 {
     if (!session->residency.keeps_nothing)
-        cox__log(&session->runtime->log, COX_LOG_WARN,
-                 "rows are in too many pieces to stay on their devices from pass to pass: "
-                 "all are copied from now on");
+        cox__log(
+            &session->runtime->log, COX_LOG_WARN,
+            "rows are in too many pieces to stay on their devices between passes: all rows are "
+            "copied from now on");
 
     session->residency.keeps_nothing = true;
     frame->held.keeps = false;
@@ -418,7 +419,7 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
 
         if (frame->held.keeps)
             cox__log(&session->runtime->log, COX_LOG_WARN,
-                     "frame %llu begins anew: rows that a lost device had are gone",
+                     "frame %llu restarts: a lost device held some of its rows",
                      (unsigned long long)frame->index);
         request_restart(frame);
         return true;

@@ -61,8 +61,8 @@ static void allocate(struct cox_session *session)
                                                    UINT32_MAX, session->spare.mems, &failed);
 
     if (status)
-        cox__log(&session->runtime->log, COX_LOG_WARN, "no rows are done beside the frames: %s",
-                 cox_status_text(status));
+        cox__log(&session->runtime->log, COX_LOG_WARN,
+                 "shadow runs and checks are not possible: %s", cox_status_text(status));
     cox__transition_spare(&session->spare, status ? COX__SPARE_UNAVAILABLE : COX__SPARE_READY);
 }
 
@@ -78,7 +78,7 @@ static void allocate_task(void *ctx)
 static void go_without(struct cox_session *session, const char *why)
 {
     cox__log(&session->runtime->log, COX_LOG_WARN,
-             "no rows are done beside the frames any more: %s", why);
+             "shadow runs and checks are no longer possible: %s", why);
     cox__transition_spare(&session->spare, COX__SPARE_UNAVAILABLE);
 }
 
@@ -86,7 +86,7 @@ static void begin_allocation(struct cox_session *session)
 {
     struct cox__spare *spare = &session->spare;
     if (spare->made++ == SETS_MAX) {
-        go_without(session, "devices have hung at such rows too often");
+        go_without(session, "devices hung in them too often");
         return;
     }
 
@@ -242,7 +242,7 @@ bool cox__spare_add_check(struct cox_session *session, struct cox__frame *frame,
     }
 
     if (!added) { /* the bands that were added run, but alone they do not check the rows */
-        cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: too many bands to check them",
+        cox__log(&session->runtime->log, COX_LOG_ERROR, "frame %llu: too many bands to check",
                  (unsigned long long)frame->index);
         frame->status = COX_E_NOMEM;
     }

@@ -84,7 +84,7 @@ static bool wait_for_spare(struct cox_session *session, const struct cox__frame 
 
     if (late)
         log_unverified(session, frame, 0, cox__frame_pass(frame)->rows,
-                       "a driver does not return from making copies");
+                       "a driver call that makes copies does not return");
     return state != COX__SPARE_UNAVAILABLE && !late;
 }
 
@@ -99,9 +99,9 @@ static bool check_band(struct cox_session *session, struct cox__frame *frame, ui
     if (alone || failed_checks(frame, band) >= CHECKS_MAX) {
         if (frame->vote.state == COX__VOTE_UNDECIDED && frame->vote.band == band)
             frame->status = COX_E_MISMATCH;
-        const char *why = "no device is done with them";
+        const char *why = "their checks failed too often";
         if (alone)
-            why = "there is one device only";
+            why = "no other device can check them";
         log_unverified(session, frame, report.first_row, report.rows, why);
         return true;
     }
@@ -202,7 +202,7 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
 
 static void convict(struct cox_session *session, uint32_t device)
 {
-    cox__log(&session->runtime->log, COX_LOG_ERROR, "%s gives wrong rows",
+    cox__log(&session->runtime->log, COX_LOG_ERROR, "%s computes wrong rows",
              name_of(&session->devices, device));
     cox__device_fail(session, device, COX_E_MISMATCH);
 }
@@ -233,7 +233,7 @@ static void count_vote(struct cox_session *session, struct cox__frame *frame,
     } else {
         frame->status = COX_E_MISMATCH;
         cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "frame %llu: nothing tells whose rows %u..%u are right, those of %s or of %s",
+                 "frame %llu: rows %u..%u differ, and no vote can decide between %s and %s",
                  (unsigned long long)frame->index, vote->first_row,
                  vote->first_row + vote->rows - 1, name_of(&session->devices, owner),
                  name_of(&session->devices, vote->peer));

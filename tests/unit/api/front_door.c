@@ -88,7 +88,8 @@ Test(front_door, values_are_passed_once)
 {
     static const char source[] = KERNEL(
         "f",
-        "short add, global const uint *in, int in_first_row, int in_pitch, global uint *out, ulong big, int first_row, int frame_rows",
+        "short add, global const uint *in, int in_first_row, int in_pitch, global uint *out, ulong big, int first_row, "
+        "int frame_rows",
         "int r = first_row + y - in_first_row;"
         "out[y * columns + x] = in[r * in_pitch + x] + add + (uint)(big >> 32) + (first_row + y == frame_rows - 1);");
     const int16_t add = -7;
@@ -108,14 +109,14 @@ Test(front_door, a_run_says_which_argument_is_wrong)
         const void *const *args;
         const char *line;
     } cases[] = {
-        {source, COX_ARGS(in, out), "kernel f takes 'add', which is not given"},
-        {source, NULL, "kernel f takes 'in', which is not given"},
-        {source, COX_ARGS(in, out, in, in), "kernel f takes 3 arguments; more are given"},
-        {source, COX_ARGS(in, in, in), "data 1 (out) is given twice, and is written"},
-        {KERNEL("f", "struct s a", ""), COX_ARGS(in), "s a cannot be passed by value"},
-        {KERNEL("f", "local int *a", ""), COX_ARGS(in), "images and local memory (a) need a session"},
+        {source, COX_ARGS(in, out), "kernel f: argument 'add' is missing"},
+        {source, NULL, "kernel f: argument 'in' is missing"},
+        {source, COX_ARGS(in, out, in, in), "kernel f takes 3 arguments, but more are given"},
+        {source, COX_ARGS(in, in, in), "data 1 (out) is given twice, but a kernel writes it"},
+        {KERNEL("f", "struct s a", ""), COX_ARGS(in), "s a' cannot be passed by value"},
+        {KERNEL("f", "local int *a", ""), COX_ARGS(in), "'a' is an image or local memory; use a session"},
         {"", COX_ARGS(in), "the source has no kernel"},
-        {KERNEL("f", "global const struct s *a", ""), COX_ARGS(in), "buffer a: the size of its elements is not known"},
+        {KERNEL("f", "global const struct s *a", ""), COX_ARGS(in), "buffer a: unknown element size"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         logged[0] = '\0';
@@ -243,15 +244,19 @@ static const char counting[] = KERNEL(
                                                        "typedef struct { uint unused; table_t table; } all_t;\n" KERNEL(
                                                            "by_field",
                                                            "global const uint *in, global uint *out, table_t table",
-                                                           "out[y * columns + x] = table.value[in[y * columns + x] >> 30];")
-                                                           KERNEL(
-                                                               "by_struct",
-                                                               "global const uint *in, global uint *out, all_t constants",
-                                                               "out[y * columns + x] = constants.table.value[in[y * columns + x] >> 30];")
+                                                           "out[y * columns + x] = table.value[in[y * columns + x] >> "
+                                                           "30];")
+                                                           KERNEL("by_struct",
+                                                                  "global const uint *in, global uint *out, all_t "
+                                                                  "constants",
+                                                                  "out[y * columns + x] = constants.table.value[in[y * "
+                                                                  "columns + x] >> 30];")
                                                                KERNEL(
                                                                    "by_buffer",
-                                                                   "global const uint *in, global uint *out, constant uint *counts",
-                                                                   "out[y * columns + x] = counts[in[y * columns + x] >> 30];");
+                                                                   "global const uint *in, global uint *out, constant "
+                                                                   "uint *counts",
+                                                                   "out[y * columns + x] = counts[in[y * columns + x] "
+                                                                   ">> 30];");
 
 Test(front_door, what_is_merged_steers_the_next_pass)
 {
@@ -330,7 +335,8 @@ Test(front_door, local_memory_and_work_groups_are_as_asked)
         "{ int x = get_global_id(0), y = get_global_id(1), i = get_local_id(1) * get_local_size(0) + get_local_id(0);\n"
         "  room[i] = x < columns && y < rows ? in[y * columns + x] : 0;\n"
         "  barrier(CLK_LOCAL_MEM_FENCE);\n"
-        "  if (x < columns && y < rows) out[y * columns + x] = room[i] + get_local_size(0) * 100 + get_local_size(1); }\n";
+        "  if (x < columns && y < rows) out[y * columns + x] = room[i] + get_local_size(0) * 100 + get_local_size(1); "
+        "}\n";
     open_session(&(const struct cox_session_params){
         .passes = COX_LIST(struct cox_pass,
                            {.source = source,
@@ -470,10 +476,10 @@ Test(front_door, a_frame_gives_every_buffer_once)
         struct cox_frame frame;
         const char *line;
     } cases[] = {
-        {{.buffers = COX_BUFFERS(buffers[0])}, "has 2 buffers; `buffers` is a list of 1"},
-        {{.buffers = NULL}, "has 2 buffers; `buffers` is a list of 0"},
-        {{.buffers = COX_BUFFERS(buffers[0], buffers[1], buffers[2])}, "`buffers` is a list of 3 or more"},
-        {{.data = COX_ARGS(in, out)}, "plain memory is for cox_session_run"},
+        {{.buffers = COX_BUFFERS(buffers[0])}, "needs 2 buffers; `buffers` lists 1"},
+        {{.buffers = NULL}, "needs 2 buffers; `buffers` lists 0"},
+        {{.buffers = COX_BUFFERS(buffers[0], buffers[1], buffers[2])}, "`buffers` lists 3 or more"},
+        {{.data = COX_ARGS(in, out)}, "`data` is for cox_session_run only"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         logged[0] = '\0';
@@ -513,63 +519,72 @@ Test(front_door, says_what_does_not_hold_together)
     refuse("the session has no passes", PARAMS(.columns = W, .rows = H));
     refuse("the session has no passes", PARAMS(PASSES({.options = "-DX"})));
     refuse("pass f has no source", PARAMS(PASSES({.kernel = "f"})));
-    refuse("the first pass is fused", PARAMS(PASSES({.source = copying, .fused = true})));
-    refuse("a fused pass has no rows, devices, policy or `done`",
+    refuse("the first pass cannot be fused", PARAMS(PASSES({.source = copying, .fused = true})));
+    refuse("a fused pass cannot set rows, devices, policy or `done`",
            PARAMS(PASSES({.source = copying}, {.kernel = "f", .fused = true, .done = make_table})));
     refuse("kernel f has no parameter 'inn'", PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "inn"})})));
-    refuse("kernel f takes 'out', which is no buffer", PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"})));
+    refuse("kernel f takes 'out', which is not in `buffers`",
+           PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"})));
+    refuse("buffer spare is in `buffers`, but no pass uses it",
+           PARAMS(PASSES({.source = copying}),
+                  BUFFERS_OF({.name = "in"}, {.name = "out"}, {.name = "spare", .pitch_bytes = 4 * W})));
     refuse("buffer in is listed twice",
            PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"}, {.name = "in"})));
-    refuse("'in' says local_bytes, but it is no local",
+    refuse("'in': local_bytes is set, but it is not local",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .local_bytes = 4})})));
-    refuse("'rows' says how it is read or written, but it is no buffer",
+    refuse("'rows': buffer, halo_rows, whole, in_place or row_divisor is set, but it is not a buffer",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .halo_rows = 1})})));
-    refuse("'in' says in_place, but the kernel only reads it",
+    refuse("'in': in_place is set, but the kernel only reads it",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .in_place = true})})));
-    refuse("'in' says halo_rows, but also that it is read whole",
+    refuse("'in': halo_rows and whole are both set",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .whole = true, .halo_rows = 1})})));
-    refuse("buffer in: kernels that run on the same bands say different row_divisor",
+    refuse("buffer in: fused kernels set different row_divisor",
            PARAMS(PASSES({.source = copying}, {.source = KERNEL("g", "global const uint *in, global uint *other", ""),
                                                .fused = true,
                                                ARGUMENTS({.name = "in", .row_divisor = 2})})));
-    refuse("'in_pitch' cannot be told",
+    refuse("'in_pitch' has no value",
            PARAMS(PASSES({.source = KERNEL("f", "global const uint *in, int in_pitch, global uint *out", "")}),
                   BUFFERS_OF({.name = "in", .pitch_bytes = 4 * W + 2}, {.name = "out"})));
-    refuse("int constants has 4 bytes, the constants 8",
+    refuse("'int constants' has 4 bytes, but constants_bytes is 8",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, int constants", "")}), .constants_bytes = 8));
-    refuse("nothing is known of 'gain'", PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float gain", "")})));
+    refuse("unknown parameter 'gain'", PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float gain", "")})));
     refuse("'first_row' must be an int, not float",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float first_row", "")})));
-    refuse("float gain has 4 bytes, the field of that name 16",
+    refuse("'float gain' has 4 bytes, but the field of that name has 16",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float gain", "")}), .constants_bytes = 64,
                   .fields = COX_LIST(struct cox_field, {"gain", 0, 16})));
-    refuse("the field gain has 16 bytes from 56, but constants_bytes is 64",
+    refuse("field gain has 16 bytes at offset 56, but constants_bytes is only 64",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float4 gain", "")}), .constants_bytes = 64,
                   .fields = COX_LIST(struct cox_field, {"gain", 56, 16})));
     refuse("kernel f takes constants, but constants_bytes is 0",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, struct s constants", "")})));
-    refuse("buffer out has 64 bytes, but a kernel uses it by rows: 96 rows of 160 bytes; does it need `merge`",
-           PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"}, {.name = "out", .bytes = 64})));
+    refuse(
+        "buffer out has 64 bytes, but a kernel uses it by rows: 96 rows of 160 bytes; set a larger `bytes`, or `merge`",
+        PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"}, {.name = "out", .bytes = 64})));
     refuse("constants of 4096 bytes", PARAMS(PASSES({.source = copying}), .constants_bytes = 4096));
-    refuse("room is local memory", PARAMS(PASSES({.source = KERNEL("f", "global uint *out, local int *room", "")})));
-    refuse("in is an image", PARAMS(PASSES({.source = KERNEL("f", "read_only image2d_t in, global uint *out", "")}),
-                                    BUFFERS_OF({.name = "in", .pitch_bytes = 4 * W}, {.name = "out"})));
-    refuse("buffer out is merged: `bytes`",
+    refuse("'room' is local memory", PARAMS(PASSES({.source = KERNEL("f", "global uint *out, local int *room", "")})));
+    refuse("'in' is an image", PARAMS(PASSES({.source = KERNEL("f", "read_only image2d_t in, global uint *out", "")}),
+                                      BUFFERS_OF({.name = "in", .pitch_bytes = 4 * W}, {.name = "out"})));
+    refuse("buffer out has `merge`; set its `bytes`",
            PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"}, {.name = "out", .merge = add_counts})));
-    refuse("buffer in: the size of its elements is not known",
+    refuse("buffer in: unknown element size",
            PARAMS(PASSES({.source = KERNEL("f", "global const t *in, global uint *out", "")})));
-    refuse("in begins before the band", PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .halo_rows = 1})})));
-    refuse("buffer out is written, so it has no halo rows",
+    refuse("buffer in has halo rows, so its pointer begins before the band",
+           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .halo_rows = 1})})));
+    refuse("buffer out has halo_rows set, but a kernel writes it",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "out", .halo_rows = 1})})));
+    refuse("buffer out has `merge`, but `halo_rows` is 1",
+           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "out", .halo_rows = 1})}),
+                  BUFFERS_OF({.name = "in"}, {.name = "out", .bytes = 64, .merge = add_counts})));
     refuse("buffer out is read whole and written",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "out", .whole = true})})));
-    refuse("buffer b is written by a pass and read by one that is fused with it",
+    refuse("buffer b is written by a pass and read by one fused to it",
            PARAMS(PASSES({.source = between, .kernel = "f"}, {.kernel = "g", .fused = true})));
-    refuse("'#99' names none", PARAMS(PASSES({.source = copying}), .devices = "#99"));
-    refuse("'' names none", PARAMS(PASSES({.source = copying}), .devices = ""));
-    refuse("'gpu:' names none", PARAMS(PASSES({.source = copying, .devices = "gpu:"})));
+    refuse("'#99' matches none", PARAMS(PASSES({.source = copying}), .devices = "#99"));
+    refuse("'' matches none", PARAMS(PASSES({.source = copying}), .devices = ""));
+    refuse("'gpu:' matches none", PARAMS(PASSES({.source = copying, .devices = "gpu:"})));
     refuse("warmup: 9", PARAMS(PASSES({.source = copying}), .warmup = (enum cox_warmup)9));
-    refuse("passes: at most 8",
+    refuse("too many passes; at most 8",
            PARAMS(PASSES({.source = copying}, {.kernel = "f"}, {.kernel = "f"}, {.kernel = "f"}, {.kernel = "f"},
                          {.kernel = "f"}, {.kernel = "f"}, {.kernel = "f"}, {.kernel = "f"})));
     cr_expect_eq(cox_session_create(runtime, NULL, &session), COX_E_INVALID);
@@ -597,7 +612,7 @@ Test(front_door, a_pipeline_of_the_library_stands_for_passes)
     cr_assert_eq(cox_filter_convolution(&shape, &pipeline), COX_OK);
     cr_assert_eq(cox_filter_convolution_prepare(&shape, &(const struct cox_filter_weights){.across = weights}, &params),
                  COX_OK);
-    refuse("a session has a pipeline, or passes",
+    refuse("a session has either `pipeline`, or `passes`",
            PARAMS(.pipeline = pipeline, .passes = COX_LIST(struct cox_pass, {.source = copying})));
     open_session(&(const struct cox_session_params){.pipeline = pipeline});
     cox_pipeline_destroy(&pipeline);

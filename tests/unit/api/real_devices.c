@@ -76,7 +76,7 @@ Test(api, one_arithmetic_serves_all_devices)
         all_have &= info.fma != COX_FMA_NONE;
     }
     cr_assert_eq(cox_runtime_arithmetic(runtime), all_fast ? COX_ARITHMETIC_FMA : COX_ARITHMETIC_MULADD);
-    cr_assert_eq(strstr(logged, "all kernels go without fma") != NULL, any_fast && !all_fast, "%s", logged);
+    cr_assert_eq(strstr(logged, "all kernels use muladd") != NULL, any_fast && !all_fast, "%s", logged);
     cr_assert_eq(kernels_use_fma(), all_fast);
     cox_runtime_destroy(&runtime);
     cr_assert_eq(cox_runtime_create(&(const struct cox_runtime_params){.arithmetic = COX_ARITHMETIC_MULADD}, &runtime),
@@ -222,6 +222,35 @@ Test(api, a_kernel_that_does_not_compile_is_an_error_with_the_compilers_words_in
     refused(KERNEL(stir_source, "stir", 6), COX_E_INVALID, "7 arguments");
 }
 
+/* How often the log has the text. */
+static unsigned count_logged(const char *text)
+{
+    unsigned count = 0;
+    for (const char *at = logged; (at = strstr(at, text)); at++)
+        count++;
+    return count;
+}
+
+Test(api, sub_devices_do_not_repeat_the_output_of_the_compiler)
+{
+    static const char nonsense[] = "kernel void stir(global uint *a) { a[0] = no_such_name; }";
+    open_runtime("cpu");
+    refused(KERNEL(nonsense, "stir", 7), COX_E_BUILD, "no_such_name");
+    const unsigned once = count_logged("no_such_name"), devices = cox_runtime_device_count(runtime);
+    refused(KERNEL(nonsense, "stir", 7), COX_E_BUILD, "no_such_name");
+    cr_assert_eq(count_logged("no_such_name"), once, "a second session logs it again: %s", logged);
+    cr_assert_eq(count_logged("output is the same as for"), 0);
+
+    open_runtime("cpu:2x1");
+    const unsigned all = cox_runtime_device_count(runtime);
+    for (int i = 0; i < 2; i++) {
+        refused(KERNEL(nonsense, "stir", 7), COX_E_BUILD, "no_such_name");
+        cr_assert_eq(count_logged("no_such_name"), once, "%s", logged);
+        cr_assert_eq(count_logged("output is the same as for"), all - devices, "%s", logged);
+        cr_assert_eq(count_logged("clBuildProgram failed"), all, "each device is named: %s", logged);
+    }
+}
+
 Test(api, an_argument_or_a_group_of_another_size_is_refused_before_the_first_frame)
 {
     static const struct {
@@ -229,13 +258,13 @@ Test(api, an_argument_or_a_group_of_another_size_is_refused_before_the_first_fra
         const char *says;
     } wrong[] = {
         {"kernel void stir(int in, global uint *out, int columns, int first, int rows, int pitch, uint add) {}\n",
-         "does not take a buffer (8 bytes) as argument 0"},
+         "rejects a buffer (8 bytes) as argument 0"},
         {"kernel void stir(global const uint *in, global uint *out, long columns, int first, int rows, int pitch,\n"
          "    uint add) {}\n",
-         "does not take an int (4 bytes) as argument 2"},
+         "rejects an int (4 bytes) as argument 2"},
         {"kernel void stir(global const uint *in, global uint *out, int columns, int first, int rows, int pitch,\n"
          "    ulong4 add) {}\n",
-         "does not take a parameter (4 bytes) as argument 6"},
+         "rejects a parameter (4 bytes) as argument 6"},
         {"kernel __attribute__((reqd_work_group_size(16, 1, 1))) void stir(global const uint *in, global uint *out,\n"
          "    int columns, int first, int rows, int pitch, uint add) {}\n",
          "requires groups of 16 x 1 x 1, not 32 x 1"}};

@@ -24,11 +24,11 @@ Test(runtime_errors, invalid_arguments_are_named_with_their_value)
     cr_assert_str_eq(logged, "cox_runtime_create: out is NULL\n");
     cr_assert_eq(cox_runtime_create(NULL, NULL), COX_E_INVALID);
     refused(&(const struct cox_runtime_params){.log = on_log, .reserve = (enum cox_reserve)7}, COX_E_INVALID,
-            "reserve: 7 is none");
+            "reserve: 7 is not a value");
     refused(&(const struct cox_runtime_params){.log = on_log, .reserve = (enum cox_reserve) - 1}, COX_E_INVALID,
-            "reserve: -1 is none");
+            "reserve: -1 is not a value");
     refused(&(const struct cox_runtime_params){.log = on_log, .reserve = COX_RESERVE_CORE, .reserve_cpu = 1000000},
-            COX_E_INVALID, "reserve: CPU 1000000 does not exist or is not among those of this process");
+            COX_E_INVALID, "reserve: CPU 1000000 does not exist, or this process may not use it");
     static const char *const selections[] = {"all:2y2", "all=elsewhere", "all:0x1", "all:2x"};
     for (size_t i = 0; i < sizeof selections / sizeof *selections; i++)
         refused(&(const struct cox_runtime_params){.log = on_log, .devices = selections[i]}, COX_E_INVALID,

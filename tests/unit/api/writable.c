@@ -32,10 +32,10 @@ static const char bad[] =
     "}\n";
 
 static const char bad_lines[] =
-    "kernel add, argument 0 (in): binding 0 (rows) is only read, but the kernel could write it, and so what other "
-    "devices read; declare the pointer const\n"
-    "kernel add, argument 1 (table): binding 1 (values) is only read, but the kernel could write it, and so what other "
-    "devices read; declare the pointer const\n";
+    "kernel add, argument 0 (in): buffer 0 (rows) is only read, so declare the pointer const; a write would "
+    "change what other devices read\n"
+    "kernel add, argument 1 (table): buffer 1 (values) is only read, so declare the pointer const; a write would "
+    "change what other devices read\n";
 
 static void keep_first(void *into, const void *partial, size_t bytes, void *user)
 {

@@ -326,7 +326,7 @@ static void misuse_everywhere(bool run)
             shape_prepare(w.frames, 0);
             cr_assert_eq(run ? cox__session_run(w.session, &frame) : world_submit(&w, 0), COX_OK);
             world_fire(&w);
-            snprintf(logged, sizeof logged, "%s: not from a callback", call_names[call]);
+            snprintf(logged, sizeof logged, "%s: must not be called from a callback", call_names[call]);
             cr_assert(rig_logged(w.rig, logged), "in %s, not in the log: %s", place_names[place], logged);
             world_check(&w, 0, 1);
             world_works_and_ends(&w);
@@ -370,8 +370,8 @@ Test(engine_misuse, wrapped_memory_of_another_frame_is_not_waited_for_in_a_callb
         cr_assert_eq(world_submit(&w, 0), COX_OK);
         cr_assert_eq(world_submit(&w, 1), COX_OK);
         world_fire(&w); /* both frames are under way during the callback */
-        cr_assert(rig_logged(w.rig, "cox_buffer_destroy, of wrapped memory in use: not from a callback"), "in %s",
-                  place_names[place]);
+        cr_assert(rig_logged(w.rig, "cox_buffer_destroy of wrapped memory in use: must not be called from a callback"),
+                  "in %s", place_names[place]);
         world_check(&w, 0, 2);
         world_works(&w);
         shape_drop(w.frames, 1);
@@ -397,7 +397,7 @@ Test(engine_misuse, memory_of_the_library_may_be_destroyed_under_way_in_every_ca
         world_fire(&w);
         cr_assert_eq(rig_done_status(w.rig, 1), COX_OK);
         world_check(&w, 1, 2);
-        cr_assert_not(rig_logged(w.rig, "not from a callback"));
+        cr_assert_not(rig_logged(w.rig, "must not be called from a callback"));
         shape_drop(w.frames, 1);
         cr_assert(shape_make(w.frames, 1, 5));
         world_works_and_ends(&w);
@@ -421,7 +421,7 @@ Test(engine_misuse, wrapped_memory_of_the_frame_itself_may_be_destroyed_in_its_d
     free(memory); /* while the callback still runs */
     cr_assert_str_empty(w.wrong);
     cr_assert_eq(cox_session_wait(w.session), COX_OK);
-    cr_assert_not(rig_logged(w.rig, "not from a callback"));
+    cr_assert_not(rig_logged(w.rig, "must not be called from a callback"));
     shape_drop(w.frames, 0);
     cr_assert(shape_make(w.frames, 0, 7));
     world_works_and_ends(&w);
@@ -534,7 +534,7 @@ static int make_every_call(struct world *w)
 {
     for (uint32_t call = 0; call < CALLS; call++) {
         char logged[120];
-        snprintf(logged, sizeof logged, "%s: this is a child process, and the runtime is its parent's",
+        snprintf(logged, sizeof logged, "%s: called in a child process; the runtime belongs to the parent",
                  call_names[call]);
         CHILD(is_refused(w, (enum call)call));
         CHILD(rig_logged(w->rig, logged));

@@ -589,7 +589,7 @@ Test(passes, begin_anew_where_rows_of_an_earlier_one_turn_out_to_be_wrong)
         FAULT(.kind = FAKE_CORRUPTS, .device = 1, .skip = skip, .count = 1000, .factor = 2);
         run_more(2 * FRAMES);
         expect_rows_once(2);
-        convicted += rig_logged(rig, "gives wrong rows");
+        convicted += rig_logged(rig, "computes wrong rows");
         close_bench();
     }
     cr_expect_gt(convicted, 0);
@@ -637,12 +637,12 @@ Test(passes, whose_uses_do_not_hold_together_are_refused)
         const char *logged;
     } cases[] = {
         {{.binding = 1, .row_access = COX__HALO, .halo_rows = ROWS + 1},
-         "pass 1 (last), binding 1 (middle): a halo of 97 rows; the pass has 96"},
-        {{.binding = 2, .access = COX__WRITE}, "pass 1 (last), binding 2 (out) is used twice"},
-        {{.binding = 3}, "pass 1 (last), there is no binding 3; there are 3"},
-        {{.binding = 0}, "pass 1 (last), stage 0, argument 0: binding 1 (middle) is not among the pass's uses"},
+         "pass 1 (last), buffer 1 (middle): halo_rows is 97, but the pass has only 96 rows"},
+        {{.binding = 2, .access = COX__WRITE}, "pass 1 (last), buffer 2 (out) is used twice"},
+        {{.binding = 3}, "pass 1 (last), unknown buffer 3; the session has 3"},
+        {{.binding = 0}, "pass 1 (last), stage 0, argument 0: buffer 1 (middle) is not in the pass's list of uses"},
         {{.binding = 1, .row_access = COX__REDUCE, .access = COX__WRITE},
-         "what the session has as REDUCE is used as REDUCE or WHOLE"},
+         "a pass must use a REDUCE buffer as REDUCE or WHOLE"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const struct cox__pass_binding uses[] = {cases[c].use, uses_last[1]};
@@ -664,18 +664,18 @@ Test(passes, that_do_not_hold_together_are_refused)
     const struct cox__pass_spec narrow[] = {RIG_PASS(by_rows, near_both, .name = "both")};
     const struct cox__pass_spec single[] = {RIG_PASS(uses_both, near_first, .name = "both")};
     expect_refused(NEAR_SESSION(turned, 2, .in_flight = 1),
-                   "pass 0 (last), binding 1 (middle): scratch is read before any pass has written it");
+                   "pass 0 (last), buffer 1 (middle): scratch is read before any pass has written it");
     expect_refused(NEAR_SESSION(half, 2, .in_flight = 1),
-                   "pass 1 (last), binding 1 (middle): 6144 bytes by the rows of this pass, 12288 by those of another");
+                   "pass 1 (last), buffer 1 (middle): this pass's rows need 6144 bytes, another pass's rows 12288");
     expect_refused(NEAR_SESSION(nowhere, 2, .in_flight = 1),
                    "pass 1 (last): none of its 1 devices takes part in the session");
     expect_refused(NEAR_SESSION(narrow, 1, .in_flight = 1),
-                   "pass 0 (both), stage 0 (rig_near) writes binding 1 (middle), for more rows than the band's, so it "
-                   "cannot have binding 0 (in) by the band's rows");
+                   "pass 0 (both), stage 0 (rig_near) writes buffer 1 (middle) for more rows than the band's, so "
+                   "buffer 0 (in) needs row access HALO");
     expect_refused(NEAR_SESSION(single, 1, .in_flight = 1),
-                   "is for what one stage writes and a later one reads; 1 of them");
+                   "needs a stage that writes it and a later one that reads it; stages that take it: 1");
     expect_refused(NEAR_SESSION(near_exchange, 2, .in_flight = 1, .stage_count = 1, .stages = near_first),
-                   "stages: 0 to 0 are needed, 1 are given");
+                   "stages: 1 given; allowed: 0 to 0");
 }
 
 Test(passes, that_use_the_whole_of_rows_need_a_pitch)
@@ -690,7 +690,7 @@ Test(passes, that_use_the_whole_of_rows_need_a_pitch)
                                                      .passes = passes,
                                                      .pass_count = 2,
                                                      .in_flight = 1},
-                   "binding 0 (in): a pitch of 0 bytes");
+                   "buffer 0 (in): a pitch of 0 bytes");
     bindings[0].pitch_bytes = SIZE_MAX / 4;
     expect_refused(&(const struct cox__session_spec){.rows = ROWS,
                                                      .binding_count = 3,
@@ -698,7 +698,7 @@ Test(passes, that_use_the_whole_of_rows_need_a_pitch)
                                                      .passes = passes,
                                                      .pass_count = 2,
                                                      .in_flight = 1},
-                   "binding 0 (in): a pitch of");
+                   "buffer 0 (in): a pitch of");
 }
 
 Test(passes, take_null_for_scratch_and_nothing_else)
@@ -707,7 +707,7 @@ Test(passes, take_null_for_scratch_and_nothing_else)
     cox_buffer *buffers[] = {in[0], in[1], out[0]};
     cr_expect_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 3}),
                  COX_E_INVALID);
-    cr_expect(rig_logged(rig, "buffer 1 (middle): NULL is given for scratch"));
+    cr_expect(rig_logged(rig, "buffer 1 (middle): scratch must be NULL"));
     buffers[1] = NULL;
     buffers[0] = NULL;
     cr_expect_eq(cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 3}),

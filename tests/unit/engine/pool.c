@@ -416,7 +416,7 @@ static void split_overlapping(const struct cox_sched_view *view, struct cox_spli
 Test(engine_pool, what_goes_wrong_in_every_frame_is_logged_ever_more_rarely)
 {
     struct play play = cue_play(split_all_pool, answer_too_much, &play_trio, 90, 1, 99);
-    cr_assert_eq(rig_logged_times(play.rig, "which is no answer"), 7, "the 1st, 2nd, 4th ... 64th");
+    cr_assert_eq(rig_logged_times(play.rig, "which is invalid"), 7, "the 1st, 2nd, 4th ... 64th");
     cue_end(&play);
 }
 
@@ -427,7 +427,7 @@ Test(engine_pool, a_refused_split_is_replaced_by_the_last_good_one_with_its_pool
         cr_assert_eq(report->frame.total.pool_rows, 30, "frame %u", (unsigned)report->frame.index);
     cr_assert_eq(rig_logged_times(play.rig, "split refused"), 7);
     cr_assert(rig_logged(play.rig, "policy cue, frame 2: split refused"), "%s", rig_log(play.rig));
-    cr_assert(rig_logged(play.rig, "it is: 0+50 on 0, 40+50 on 1, pool 10+20"), "%s", rig_log(play.rig));
+    cr_assert(rig_logged(play.rig, "the split: 0+50 on 0, 40+50 on 1, pool 10+20"), "%s", rig_log(play.rig));
     cue_end(&play);
 }
 

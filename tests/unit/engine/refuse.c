@@ -117,7 +117,7 @@ Test(engine_refuse, more_rows_than_an_int_counts)
     begin(&pair);
     recipe.params.rows = INT32_MAX;
     end(accepted());
-    REFUSES("a frame of 2147483648 rows; 1 to 2147483647 are possible", recipe.params.rows = INT32_MAX + 1u);
+    REFUSES("a frame of 2147483648 rows; allowed: 1 to 2147483647", recipe.params.rows = INT32_MAX + 1u);
 }
 
 Test(engine_refuse, null_for_the_runtime_or_a_buffer)
@@ -167,71 +167,77 @@ Test(engine_refuse, null_pointers)
     cr_assert_eq(cox_buffer_wrap(rig_runtime(rig), &recipe, 16, NULL, NULL, NULL), COX_E_INVALID);
     cr_assert(rig_logged(rig, "cox_buffer_wrap: out is NULL"));
     END(rig);
-    REFUSES("bindings: 1 to 12 are needed, 5 are given, as NULL", recipe.params.bindings = NULL);
-    REFUSES("stages: 1 to 8 are needed, 1 are given, as NULL", recipe.params.stages = NULL);
+    REFUSES("bindings: 5 given, as NULL; allowed: 1 to 12", recipe.params.bindings = NULL);
+    REFUSES("stages: 1 given, as NULL; allowed: 1 to 8", recipe.params.stages = NULL);
     REFUSES("stage 0 has no kernel name", recipe.stages[0].kernel = NULL);
     REFUSES("stage 0 has no kernel name", recipe.stages[0].kernel = "");
-    REFUSES("variants: 1 to 32 are needed, 1 are given, as NULL", recipe.stages[0].variants = NULL);
+    REFUSES("variants: 1 given, as NULL; allowed: 1 to 32", recipe.stages[0].variants = NULL);
     REFUSES("stage 0 (rig_map), variant 0 has no source", recipe.variants[0].source = NULL);
-    REFUSES("arguments: 0 to 24 are needed, 4 are given, as NULL", recipe.stages[0].args = NULL);
-    REFUSES("devices: 1 are given, as NULL; a list of 1 to 32", recipe.params.device_count = 1);
+    REFUSES("arguments: 4 given, as NULL; allowed: 0 to 24", recipe.stages[0].args = NULL);
+    REFUSES("devices: 1 given, as NULL; allowed: 1 to 32", recipe.params.device_count = 1);
 }
 
 Test(engine_refuse, counts_that_are_zero_or_too_large)
 {
-    REFUSES("a frame of 0 rows; 1 to 2147483647 are", recipe.params.rows = 0);
-    REFUSES("a frame of 2147483648 rows; 1 to", recipe.params.rows = (uint32_t)INT32_MAX + 1);
-    REFUSES("bindings: 1 to 12 are needed, 0 are", recipe.params.binding_count = 0);
-    REFUSES("bindings: 1 to 12 are needed, 13 are", recipe.params.binding_count = COX_BUFFERS_MAX + 1);
-    REFUSES("stages: 1 to 8 are needed, 0 are", recipe.params.stage_count = 0);
-    REFUSES("stages: 1 to 8 are needed, 9 are", recipe.params.stage_count = COX_FUSED_MAX + 1);
-    REFUSES("variants: 1 to 32 are needed, 0 are", recipe.stages[0].variant_count = 0);
-    REFUSES("arguments: 0 to 24 are needed, 25 are", recipe.stages[0].arg_count = COX_ARGUMENTS_MAX + 1);
-    REFUSES("17 frames in flight; 0 to 16 are possible", recipe.params.in_flight = COX_IN_FLIGHT_MAX + 1);
-    REFUSES("2049 bytes of parameters; 0 to 2048 are possible",
-            recipe.params.params_bytes = COX_CONSTANTS_BYTES_MAX + 1);
-    REFUSES("stage 0 (rig_map) has 4294967295 columns; 0 to 2147483647", recipe.stages[0].columns = UINT32_MAX);
-    REFUSES("local size 0 x 4294967295, item size 0 x 0; each 0 to 65536", recipe.variants[0].local_rows = UINT32_MAX);
-    REFUSES("local size 0 x 0, item size 4294967295 x 0; each", recipe.variants[0].item_columns = UINT32_MAX);
+    REFUSES("a frame of 0 rows; allowed: 1 to 2147483647", recipe.params.rows = 0);
+    REFUSES("a frame of 2147483648 rows; allowed: 1 to", recipe.params.rows = (uint32_t)INT32_MAX + 1);
+    REFUSES("bindings: 0 given; allowed: 1 to 12", recipe.params.binding_count = 0);
+    REFUSES("bindings: 13 given; allowed: 1 to 12", recipe.params.binding_count = COX_BUFFERS_MAX + 1);
+    REFUSES("stages: 0 given; allowed: 1 to 8", recipe.params.stage_count = 0);
+    REFUSES("stages: 9 given; allowed: 1 to 8", recipe.params.stage_count = COX_FUSED_MAX + 1);
+    REFUSES("variants: 0 given; allowed: 1 to 32", recipe.stages[0].variant_count = 0);
+    REFUSES("arguments: 25 given; allowed: 0 to 24", recipe.stages[0].arg_count = COX_ARGUMENTS_MAX + 1);
+    REFUSES("in_flight is 17; allowed: 0 to 16", recipe.params.in_flight = COX_IN_FLIGHT_MAX + 1);
+    REFUSES("2049 bytes of parameters; allowed: 0 to 2048", recipe.params.params_bytes = COX_CONSTANTS_BYTES_MAX + 1);
+    REFUSES("stage 0 (rig_map) has 4294967295 columns; allowed: 0 to 2147483647",
+            recipe.stages[0].columns = UINT32_MAX);
+    REFUSES("local size 0 x 4294967295, item size 0 x 0; allowed: 0 to 65536 each",
+            recipe.variants[0].local_rows = UINT32_MAX);
+    REFUSES("local size 0 x 0, item size 4294967295 x 0; allowed", recipe.variants[0].item_columns = UINT32_MAX);
     REFUSES("stage 1 has no kernel name", recipe.params.stage_count = 2, recipe.stages[1].kernel = NULL);
 }
 
 Test(engine_refuse, contracts_that_do_not_hold_together)
 {
-    REFUSES("binding 2 (around): a HALO binding is never written", recipe.bindings[2].access = COX__WRITE);
+    REFUSES("buffer 2 (around): row access HALO, but it is written", recipe.bindings[2].access = COX__WRITE);
     REFUSES("around", recipe.bindings[2].access = COX__READ_WRITE, recipe.params.allow_in_place = true);
-    REFUSES("binding 2 (around): a pitch of 0 bytes; 1 to", recipe.bindings[2].pitch_bytes = 0);
-    REFUSES("(around): a halo of 4294967295 rows; 0 to 2147483647", recipe.bindings[2].halo_rows = UINT32_MAX);
-    REFUSES("binding 3 (table): a WHOLE binding is never written", recipe.bindings[3].access = COX__WRITE);
+    REFUSES("buffer 2 (around): a pitch of 0 bytes; allowed: 1 to", recipe.bindings[2].pitch_bytes = 0);
+    REFUSES("(around): halo_rows is 4294967295; allowed: 0 to 2147483647", recipe.bindings[2].halo_rows = UINT32_MAX);
+    REFUSES("buffer 0 (rows in): halo_rows is 1, which needs row access HALO, not ROWS",
+            recipe.bindings[0].halo_rows = 1);
+    REFUSES("(table): halo_rows is 2, which needs row access HALO, not WHOLE", recipe.bindings[3].halo_rows = 2);
+    REFUSES("(sums): halo_rows is 3, which needs row access HALO, not REDUCE", recipe.bindings[4].halo_rows = 3);
+    REFUSES("buffer 3 (table): row access WHOLE, but it is written", recipe.bindings[3].access = COX__WRITE);
     REFUSES("table", recipe.bindings[3].access = COX__READ_WRITE, recipe.params.allow_in_place = true);
-    REFUSES("(table): a size of 0 bytes; 1 to 9223372036854775807", recipe.bindings[3].bytes = 0);
-    REFUSES("(sums): a REDUCE binding is written and needs a merge", recipe.bindings[4].access = COX__READ);
+    REFUSES("(table): a size of 0 bytes; allowed: 1 to 9223372036854775807", recipe.bindings[3].bytes = 0);
+    REFUSES("(sums): row access REDUCE needs access WRITE and a merge", recipe.bindings[4].access = COX__READ);
     REFUSES("sums", recipe.bindings[4].access = COX__READ_WRITE, recipe.params.allow_in_place = true);
-    REFUSES("(sums): a REDUCE binding is written and needs a merge", recipe.bindings[4].merge = NULL);
-    REFUSES("(sums): a size of 0 bytes; 1 to", recipe.bindings[4].bytes = 0);
+    REFUSES("(sums): row access REDUCE needs access WRITE and a merge", recipe.bindings[4].merge = NULL);
+    REFUSES("(sums): a size of 0 bytes; allowed: 1 to", recipe.bindings[4].bytes = 0);
     REFUSES("rows out", recipe.bindings[1].access = COX__READ_WRITE);
     REFUSES("allow_in_place", recipe.bindings[1].access = COX__READ_WRITE);
-    REFUSES("binding 0 (rows in): a pitch of 0 bytes; 1 to", recipe.bindings[0].pitch_bytes = 0);
+    REFUSES("buffer 0 (rows in): a pitch of 0 bytes; allowed: 1 to", recipe.bindings[0].pitch_bytes = 0);
     REFUSES("rows in", recipe.bindings[0].pitch_bytes = SIZE_MAX / 8);
-    REFUSES("(rows in): unknown contract 9 or access 0; 0 to 3 and 0 to 2",
+    REFUSES("(rows in): unknown row access 9 or access 0; allowed: 0 to 3 and 0 to 2",
             recipe.bindings[0].row_access = (enum cox__row_access)9);
-    REFUSES("(rows in): unknown contract 0 or access 9", recipe.bindings[0].access = (enum cox__access)9);
+    REFUSES("(rows in): unknown row access 0 or access 9", recipe.bindings[0].access = (enum cox__access)9);
     REFUSES("together", recipe.bindings[3].bytes = SIZE_MAX / 2);
     REFUSES("together", recipe.bindings[3].bytes = recipe.bindings[4].bytes = SIZE_MAX / 4 + 1);
     REFUSES("together", recipe.bindings[0].pitch_bytes = SIZE_MAX / 2 / 60);
-    REFUSES("binding 1", recipe.bindings[1].name = NULL, recipe.bindings[1].pitch_bytes = 0);
+    REFUSES("buffer 1", recipe.bindings[1].name = NULL, recipe.bindings[1].pitch_bytes = 0);
 }
 
 Test(engine_refuse, arguments_that_lead_nowhere)
 {
-    REFUSES("argument 0: there is no binding 5; there are 5", recipe.args[0].index = 5);
-    REFUSES("argument 2: there is no binding 5; there are 5", recipe.args[2].index = 5);
-    REFUSES("argument 1: 9 bytes from 0, of 8 bytes of", recipe.args[1].bytes = sizeof(struct rig_params) + 1);
-    REFUSES("argument 1: 8 bytes from 1, of 8 bytes of", recipe.args[1].offset = 1);
+    REFUSES("argument 0: unknown buffer 5; the session has 5", recipe.args[0].index = 5);
+    REFUSES("argument 2: unknown buffer 5; the session has 5", recipe.args[2].index = 5);
+    REFUSES("argument 1: 9 bytes at offset 0, but there are only 8 bytes of",
+            recipe.args[1].bytes = sizeof(struct rig_params) + 1);
+    REFUSES("argument 1: 8 bytes at offset 1, but there are only 8 bytes of", recipe.args[1].offset = 1);
     REFUSES("argument 1", recipe.args[1].offset = SIZE_MAX);
     REFUSES("argument 1", recipe.args[1].bytes = 0);
-    REFUSES("argument 3: local memory of 0 bytes; 1 or more", recipe.args[3].bytes = 0);
-    REFUSES("argument 3: unknown kind 99; 0 to 9 are known", recipe.args[3].kind = (enum cox__arg_kind)99);
+    REFUSES("argument 3: local memory of 0 bytes; allowed: 1 or more", recipe.args[3].bytes = 0);
+    REFUSES("argument 3: unknown kind 99; allowed: 0 to 9", recipe.args[3].kind = (enum cox__arg_kind)99);
 }
 
 static struct cox__arg image_of(uint32_t binding, size_t format, size_t columns)
@@ -241,19 +247,19 @@ static struct cox__arg image_of(uint32_t binding, size_t format, size_t columns)
 
 Test(engine_refuse, images_of_what_is_written_or_has_no_rows)
 {
-    REFUSES("argument 3: there is no binding 5; there are 5", recipe.args[3] = image_of(5, 1, 4));
-    REFUSES("argument 3: binding 1 (rows out) is written by the pass", recipe.args[3] = image_of(1, 1, 4));
-    REFUSES("argument 3: binding 4 (sums) is written by the pass", recipe.args[3] = image_of(4, 1, 4));
-    REFUSES("argument 3: an image of 0 columns, of binding 0", recipe.args[3] = image_of(0, 1, 0));
+    REFUSES("argument 3: unknown buffer 5; the session has 5", recipe.args[3] = image_of(5, 1, 4));
+    REFUSES("argument 3: buffer 1 (rows out) is written by the pass", recipe.args[3] = image_of(1, 1, 4));
+    REFUSES("argument 3: buffer 4 (sums) is written by the pass", recipe.args[3] = image_of(4, 1, 4));
+    REFUSES("argument 3: an image of 0 columns, of buffer 0", recipe.args[3] = image_of(0, 1, 0));
     REFUSES("argument 3: an image of 2147483648 columns", recipe.args[3] = image_of(0, 1, (size_t)INT32_MAX + 1));
-    REFUSES("binding 3 (table) with a pitch of 0 bytes", recipe.args[3] = image_of(3, 1, 4));
-    REFUSES("binding 3 (table) with a pitch of 257 bytes", recipe.args[3] = image_of(3, 1, 4),
+    REFUSES("buffer 3 (table) with a pitch of 0 bytes", recipe.args[3] = image_of(3, 1, 4));
+    REFUSES("buffer 3 (table) with a pitch of 257 bytes", recipe.args[3] = image_of(3, 1, 4),
             recipe.bindings[3].pitch_bytes = 257);
-    REFUSES("argument 3: binding 2 (around) is an image of another format", recipe.args[0] = image_of(2, 1, 4),
+    REFUSES("argument 3: buffer 2 (around) is already an image of another format", recipe.args[0] = image_of(2, 1, 4),
             recipe.args[3] = image_of(2, 2, 4));
-    REFUSES("stage 1, argument 0: binding 2 (around) is an image of another format", recipe.args[3] = image_of(2, 1, 4),
-            recipe.args[0] = image_of(2, 1, 5), recipe.params.stage_count = 2, recipe.stages[0].args++,
-            recipe.stages[0].arg_count--);
+    REFUSES("stage 1, argument 0: buffer 2 (around) is already an image of another format",
+            recipe.args[3] = image_of(2, 1, 4), recipe.args[0] = image_of(2, 1, 5), recipe.params.stage_count = 2,
+            recipe.stages[0].args++, recipe.stages[0].arg_count--);
 }
 
 Test(engine_refuse, images_that_are_as_they_should_be_are_accepted)
@@ -270,16 +276,16 @@ Test(engine_refuse, devices_that_are_not_there)
 {
     static const uint32_t twice[] = {1, 1}, beyond[] = {0, 2};
     REFUSES("devices: device 1 is listed twice", recipe.params.device_count = 2, recipe.params.devices = twice);
-    REFUSES("devices: there is no device 2; the runtime has 2", recipe.params.device_count = 2,
+    REFUSES("devices: unknown device 2; the runtime has 2 devices", recipe.params.device_count = 2,
             recipe.params.devices = beyond);
-    REFUSES("devices: 1000 are given; a list of 1 to 32", recipe.params.device_count = 1000,
-            recipe.params.devices = beyond);
+    REFUSES("devices: 1000 given; allowed: 1 to 32", recipe.params.device_count = 1000, recipe.params.devices = beyond);
 }
 
 Test(engine_refuse, policies_that_are_not_there)
 {
     struct cox_policy policy = rig_policy;
-    REFUSES_WITH(COX_E_NOT_FOUND, "there is no policy 'guesswork'", recipe.params.policy = "guesswork");
+    REFUSES_WITH(COX_E_NOT_FOUND, "unknown policy 'guesswork'; policies: adaptive, chunks, static, single",
+                 recipe.params.policy = "guesswork");
     policy.split = NULL;
     REFUSES("custom policy playback lacks its function split", recipe.params.custom_policy = &policy);
     policy.init = NULL;
@@ -289,17 +295,17 @@ Test(engine_refuse, policies_that_are_not_there)
     policy.name = NULL;
     REFUSES("lacks a name", recipe.params.custom_policy = &policy);
     static const double ratios[] = {0.5, 0.6};
-    REFUSES("policy static refuses its options for 2 devices", recipe.params.policy = "static",
+    REFUSES("policy static rejects its options for 2 devices", recipe.params.policy = "static",
             recipe.params.policy_options = &(const struct cox_policy_options){.ratios = ratios, .ratio_count = 2});
-    REFUSES("policy single refuses its options for 2 devices", recipe.params.policy = "single",
+    REFUSES("policy single rejects its options for 2 devices", recipe.params.policy = "single",
             recipe.params.policy_options = &(const struct cox_policy_options){.device = 3});
 }
 
 Test(engine_refuse, a_share_to_verify_that_is_none)
 {
-    REFUSES("verify: a share of 1.5 of the bands; 0 to 1", recipe.params.verify = 1.5);
-    REFUSES("verify: a share of -0.5 of the bands", recipe.params.verify = -0.5);
-    REFUSES("verify: a share of nan of the bands", recipe.params.verify = NAN);
+    REFUSES("verify is 1.5; allowed: 0 to 1", recipe.params.verify = 1.5);
+    REFUSES("verify is -0.5; allowed: 0 to 1", recipe.params.verify = -0.5);
+    REFUSES("verify is nan; allowed: 0 to 1", recipe.params.verify = NAN);
 }
 
 static size_t too_much(uint32_t device_count)
@@ -345,7 +351,7 @@ Test(engine_refuse, frames_with_the_wrong_buffers)
         cr_assert_eq(cox_buffer_create(rig_runtime(rig), exact[i] - 1, &shorter[i]), COX_OK);
     }
     cr_assert_eq(cox__session_submit(session, NULL, rig_done, rig), COX_E_INVALID);
-    cr_assert(rig_logged(rig, "a frame of this session has 5 buffers; 0 are given, as NULL"));
+    cr_assert(rig_logged(rig, "a frame needs 5 buffers; 0 given, as NULL"));
     cr_assert_eq(submit(session, NULL, 5), COX_E_INVALID);
     for (uint32_t count = 0; count < 8; count++)
         if (count != 5)
@@ -407,11 +413,11 @@ Test(engine_refuse, buffers_that_are_none)
     cox_runtime *runtime = rig_runtime(rig);
     cox_buffer *buffer;
     _Alignas(64) unsigned char memory[128];
-    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_create: 0 bytes; 1 to 9223372036854775807",
+    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_create: 0 bytes; allowed: 1 to 9223372036854775807",
                    cox_buffer_create(runtime, 0, &buffer));
-    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_create: 9223372036854775808 bytes; 1 to",
+    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_create: 9223372036854775808 bytes; allowed: 1 to",
                    cox_buffer_create(runtime, SIZE_MAX / 2 + 1, &buffer));
-    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 63 bytes at (nil); 1 to 9223372036854775807 are possible, not at",
+    BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 63 bytes at (nil); allowed: 1 to 9223372036854775807, not at",
                    cox_buffer_wrap(runtime, NULL, 63, NULL, NULL, &buffer));
     BUFFER_REFUSED(COX_E_INVALID, "cox_buffer_wrap: 0 bytes at",
                    cox_buffer_wrap(runtime, memory, 0, NULL, NULL, &buffer));
@@ -438,7 +444,7 @@ Test(engine_refuse, a_warm_up_without_memory)
     struct play play = play_begin(&pair, 100, 10, 64, 3, &(const struct cox__session_spec){.in_flight = 3});
     FAKE_FAULT(play.fake, .kind = FAKE_MEM_FAILS, .status = COX_E_NOMEM);
     cr_assert_eq(cox_session_warm(play.session, NULL), COX_E_NOMEM);
-    cr_assert_str_eq(rig_log(play.rig), "cox_session_warm: 6400 bytes for binding 0 (in): out of host memory\n");
+    cr_assert_str_eq(rig_log(play.rig), "cox_session_warm: buffer 0 (in), 6400 bytes: out of host memory\n");
     cr_assert_eq(cox_session_warm(play.session, NULL), COX_OK);
     play_frames(&play, 0, 6, 3);
     play_end(&play);
@@ -479,18 +485,18 @@ Test(engine_refuse, a_frame_that_cannot_be_split_runs_whole_and_the_log_says_why
     cr_assert_eq(rig_info(play.session).row_alignment, 100);
     cr_assert(rig_logged(play.rig, "rows cannot be split: the row alignment is 100 of 100 rows\n"));
     cr_assert(rig_logged(play.rig,
-                         "binding 0 (in): a pitch of 4096 bytes in place of 13 lets the row alignment be 1 ("));
+                         "buffer 0 (in): a pitch of 4096 instead of 13 bytes reduces the row alignment to 1 ("));
     cr_assert(rig_logged(play.rig,
-                         "binding 1 (out): a pitch of 4096 bytes in place of 13 lets the row alignment be 1 ("));
+                         "buffer 1 (out): a pitch of 4096 instead of 13 bytes reduces the row alignment to 1 ("));
     play_frames(&play, 0, 10, 2);
     play_end(&play);
 }
 
 #define FEW "few splits are possible: the row alignment is "
-#define MEND(binding, pitch, row_alignment)                                                                   \
-    "binding " binding ": a pitch of 64 bytes in place of " pitch " lets the row alignment be " row_alignment \
-    " (cox_runtime_pitch_bytes)\n"
-#define NO_MEND " rows, by row divisors or the rows of work-groups, and no pitch mends that\n"
+#define MEND(buffer, pitch, row_alignment)                                                                    \
+    "buffer " buffer ": a pitch of 64 instead of " pitch " bytes reduces the row alignment to " row_alignment \
+    " (see cox_runtime_pitch_bytes)\n"
+#define NO_MEND " rows; the cause is row divisors or the rows of work-groups, not a pitch\n"
 
 /* The first device needs an alignment of 64 bytes. */
 Test(engine_refuse, a_granule_above_an_eighth_of_the_rows_is_told_with_the_pitches_that_mend_it)

@@ -75,7 +75,7 @@ Test(engine_relocate, a_device_that_wakes_changes_no_delivered_frame)
             check_finals(finals);
             cr_assert_eq(finals->changed, 0);
             cr_assert_eq(scene_failed(&scene, 0, LEARN + 400), 0);
-            cr_assert(rig_logged(scene.rig, "goes on in fresh memory"));
+            cr_assert(rig_logged(scene.rig, "moves to new memory"));
             cr_assert_eq(device_now(device).lost, 1);
             end();
             free(finals);

@@ -379,7 +379,7 @@ Test(residency, a_frame_starts_again_when_rows_of_an_earlier_pass_are_lost)
         FAULT(.kind = FAKE_DEVICE_DIES, .device = 1, .skip = pass, .delay_ns = 1000000);
         run_more(1);
         cr_expect_eq(fake_struck(fake), 1);
-        cr_expect_eq(rig_logged_times(rig, "begins anew"), pass > 0, "pass %u: %s", pass, rig_log(rig));
+        cr_expect_eq(rig_logged_times(rig, "restarts"), pass > 0, "pass %u: %s", pass, rig_log(rig));
         close_bench();
     }
 }

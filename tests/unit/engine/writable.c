@@ -43,12 +43,12 @@ static void logs(const struct fake_params *devices, uint32_t stage_count, const 
     cr_assert_str_empty(rig_end(&rig));
 }
 
-#define IN_LINE                                                                                                 \
-    "kernel rig_map, argument 0 (unnamed): binding 0 (in) is only read, but the kernel could write it, and so " \
-    "what other devices read; declare the pointer const\n"
-#define TABLE_LINE                                                                                                   \
-    "kernel rig_map, argument 3 (unnamed): binding 2 (unnamed) is only read, but the kernel could write it, and so " \
-    "what other devices read; declare the pointer const\n"
+#define IN_LINE                                                                                                \
+    "kernel rig_map, argument 0 (unnamed): buffer 0 (in) is only read, so declare the pointer const; a write " \
+    "would change what other devices read\n"
+#define TABLE_LINE                                                                                                  \
+    "kernel rig_map, argument 3 (unnamed): buffer 2 (unnamed) is only read, so declare the pointer const; a write " \
+    "would change what other devices read\n"
 
 Test(engine_writable, a_line_for_each_binding_that_is_only_read_however_many_kernels_and_devices)
 {

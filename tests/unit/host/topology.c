@@ -339,7 +339,7 @@ Test(machine, a_cpu_outside_the_mask_or_an_unknown_way_to_reserve_is_refused)
         logged[0] = '\0';
         cr_assert_eq(cox__topology_create(&topology, COX_RESERVE_CORE, cpus[i], &log_all), COX_E_INVALID);
         cr_assert_null(topology);
-        cr_assert_not_null(strstr(logged, "does not exist or is not among those of this process"));
+        cr_assert_not_null(strstr(logged, "does not exist, or this process may not use it"));
     }
     cr_assert_eq(cox__topology_create(&topology, (enum cox_reserve)4, 0, &log_all), COX_E_INVALID);
     cr_assert_eq(cox__topology_create(&topology, (enum cox_reserve) - 1, 0, NULL), COX_E_INVALID);
@@ -364,12 +364,12 @@ Test(reserve, nothing_where_it_cannot_be_or_is_not_worth_it)
         {"one core", 1, 2, 0, COX_RESERVE_ON, false, false, "only one core", COX_LOG_WARN},
         {"a mask of one CPU", 8, 1, 0x10, COX_RESERVE_ON, false, false, "only one core", 0},
         {"the only CPU can be named", 8, 1, 0x01, COX_RESERVE_CORE, false, false, "only one core", 0},
-        {"two cores", 2, 2, 0, COX_RESERVE_AUTO, false, false, "2 cores, and it is worth one only with 3",
+        {"two cores", 2, 2, 0, COX_RESERVE_AUTO, false, false, "2 cores, and a core is reserved only if there are 3",
          COX_LOG_INFO},
         {"switched off", 8, 1, 0, COX_RESERVE_OFF, false, false, "switched off", 0},
         {"hwloc describes another machine", 8, 1, 0, COX_RESERVE_ON, true, false, "another machine", COX_LOG_WARN},
-        {"the mask cannot be read", 8, 1, 0, COX_RESERVE_CORE, false, true, "does not tell", 0},
-        {"hwloc knows none of the CPUs", 4, 1, 0xf00, COX_RESERVE_ON, false, false, "none of the CPUs", 0},
+        {"the mask cannot be read", 8, 1, 0, COX_RESERVE_CORE, false, true, "does not list", 0},
+        {"hwloc finds none of the CPUs", 4, 1, 0xf00, COX_RESERVE_ON, false, false, "none of the CPUs", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *what = cases[i].what;
@@ -496,7 +496,7 @@ Test(decide, a_core_is_kept_from_workers_for_an_asynchronous_device_beside_a_cpu
          0},
         /* The scheduler thread is not bound to a core that workers keep busy. */
         {"workers that were there before", 4, 1, 0, COX_RESERVE_ON, 4, 0, 0, 0, true, true, false, true, false,
-         "started before, by another library", COX_LOG_WARN, 3, 0xf, 0xf},
+         "another library started workers before", COX_LOG_WARN, 3, 0xf, 0xf},
         {"a few threads of a driver beside them", 4, 1, 0, COX_RESERVE_ON, 4, 2, 0, 0, true, true, false, true, false,
          "", 0, 3, 0, 0},
         /* Mesa's disk cache resets its own mask to all CPUs. Meanwhile a thread of the application may start
@@ -568,7 +568,7 @@ Test(decide, a_second_runtime_finds_the_workers_of_the_first_off_the_core)
     cr_assert(info.reserved);
     cr_assert_not(info.workers_kept_off, "another runtime keeps them off");
     cr_assert_eq(info.reserved_cpu, host(topology).reserved_cpu);
-    cr_assert_not_null(strstr(logged, "workers were there already"), "%s", logged);
+    cr_assert_not_null(strstr(logged, "workers had started already"), "%s", logged);
     cr_assert_eq(loudest, COX_LOG_INFO);
     cox__topology_bind_scheduler(second);
     cr_assert_eq(own_mask(), 0x8);
@@ -588,7 +588,7 @@ Test(decide, the_scheduler_of_another_runtime_is_not_taken_for_a_worker)
     *worker_mask(0) = 0x1;
     topology = create(COX_RESERVE_ON, 0);
     decide_with_workers(0, true, true);
-    cr_assert_not_null(strstr(host(topology).reserve_reason, "started before, by another library"));
+    cr_assert_not_null(strstr(host(topology).reserve_reason, "another library started workers before"));
 }
 
 Test(decide, only_the_first_decision_counts)

@@ -61,7 +61,7 @@ Test(split_check, refuses_bands_that_are_none_overlap_or_leave_gaps)
     static const struct bad bad[] = {
         {{.band_count = 0}, "no band"},
         {{.band_count = 2, .bands = {{0, 0, 100}, {1, 96, 0}}}, "band 1 is empty"},
-        {{.band_count = 1, .bands = {{3, 0, 100}}}, "band 0 is for device 3, there are 3"},
+        {{.band_count = 1, .bands = {{3, 0, 100}}}, "band 0 is for device 3, but there are 3"},
         {{.band_count = 1, .bands = {{UINT32_MAX, 0, 100}}}, "band 0"},
         {{.band_count = 2, .bands = {{0, 0, 64}, {2, 64, 36}}}, "band 1 is for device 2, which"},
         {{.band_count = 2, .bands = {{0, 0, 64}, {1, 56, 44}}}, "band 1 begins at row 56"},
@@ -69,8 +69,8 @@ Test(split_check, refuses_bands_that_are_none_overlap_or_leave_gaps)
         {{.band_count = 2, .bands = {{0, 56, 44}, {1, 0, 56}}}, "rows 0 to 55 before band 0"},
         {{.band_count = 2, .bands = {{0, 0, 56}, {1, 0, 100}}}, "band 1 begins at row 0"},
         {{.band_count = 2, .bands = {{0, 0, 50}, {1, 50, 50}}}, "multiple of the row alignment 8"},
-        {{.band_count = 1, .bands = {{0, 0, 101}}}, "ends at row 101, the frame has 100"},
-        {{.band_count = 1, .bands = {{0, 0, 96}}}, "ends at row 96, the frame has 100"},
+        {{.band_count = 1, .bands = {{0, 0, 101}}}, "ends at row 101, but the frame has 100"},
+        {{.band_count = 1, .bands = {{0, 0, 96}}}, "ends at row 96, but the frame has 100"},
         {{.band_count = 2, .bands = {{0, 0, 8}, {1, 8, UINT32_MAX}}}, "band 1 ends at row"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)

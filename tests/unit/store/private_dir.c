@@ -63,7 +63,7 @@ Test(private_dir, is_found_by_any_spelling_of_its_path)
     expect_open(path, "a/b");
     expect_open("a/b", "a/b");
     expect_open("./a/../a/b/.", "a/b");
-    expect_refused("", "no name");
+    expect_refused("", "name is empty");
     memset(long_path, 'x', sizeof long_path);
     long_path[sizeof long_path - 1] = '\0';
     expect_refused(long_path, "too long");
@@ -102,9 +102,9 @@ Test(private_dir, does_not_lie_in_what_others_may_write_to)
     make("open", 0777);
     make("open/a", 0700);
     make("open/a/b", 0700);
-    expect_refused("open/a", "on the way");
-    expect_refused("open/a/b", "on the way");
-    expect_refused("open/new", "on the way");
+    expect_refused("open/a", "in its path");
+    expect_refused("open/a/b", "in its path");
+    expect_refused("open/new", "in its path");
     cr_assert_eq(access("open/new", F_OK), -1);
     make("open", 01777); /* like /tmp */
     expect_open("open/a/b", "open/a/b");
@@ -113,7 +113,7 @@ Test(private_dir, does_not_lie_in_what_others_may_write_to)
     if (geteuid() != 0)
         return; /* the remaining cases need a second group */
     cr_assert_eq(chown("open", (uid_t)-1, STRANGER), 0);
-    expect_refused("open/a/b", "on the way");
+    expect_refused("open/a/b", "in its path");
 }
 
 Test(private_dir, is_found_behind_links_of_this_user)
@@ -162,9 +162,9 @@ Test(private_dir, has_nothing_of_other_users_on_the_way)
     cr_assert_eq(symlink("../a", "common/link"), 0);
     expect_open("common/link/b", "a/b");
     cr_assert_eq(lchown("common/link", STRANGER, STRANGER), 0);
-    expect_refused("common/link/b", "another user's");
+    expect_refused("common/link/b", "link of another user");
     cr_assert_eq(chown("a", STRANGER, STRANGER), 0);
-    expect_refused("a/b", "on the way");
+    expect_refused("a/b", "in its path");
     cr_assert_eq(chown("a", 65534, 65534), 0); /* in a container: a directory that root of the outer system owns */
     expect_open("a/b", "a/b");
     cr_assert_eq(chown("a/b", STRANGER, STRANGER), 0);
