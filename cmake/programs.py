@@ -171,7 +171,7 @@ def table(lines):
 def prose(path, title, depth=0):
     """A guide as roff. `title` replaces its title as the name of a section; without it there is no section."""
     with open(path, encoding="utf-8") as file:
-        lines = re.sub(r"<!--.*?-->\n?", "", file.read(), flags=re.S).split("\n")
+        lines = re.sub(r" *<!--.*?-->\n?", "", file.read(), flags=re.S).split("\n")
     made, fresh = [".SH " + title] if title else [], True
     at = 0
     while at < len(lines):
