@@ -560,8 +560,9 @@ COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session,
 COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session,
                                                   const struct cox_frame *frame);
 
-/* Wait until no frame is under way and all callbacks have run. Returns the status of the first frame
- * that failed without a callback, since the call before. Frames with a callback do not count.
+/* Wait until no frame is under way and all callbacks have run. Returns the status of the first
+ * frame without a callback that failed since the previous call. Frames with a callback do not
+ * count.
  *
  * Not from a callback. */
 COX_API cox_status cox_session_wait(cox_session *session);

@@ -9,8 +9,9 @@
  * since a thread that exists only in the parent may hold it. */
 bool cox__misuse_forked(const cox_runtime *runtime, const char *function);
 
-/* Whether a parent of this process created a runtime before it forked. OpenCL's drivers have threads
- * that fork does not copy, so the first call into them here would never return. Logs why. */
+/* Whether a parent of this process created a runtime before it forked. OpenCL's drivers have
+ * threads that fork does not copy, so the first call into them here would never return. Logs
+ * why. */
 bool cox__misuse_inherited_opencl(const struct cox__log *log);
 
 /* Whether the caller is inside a callback of the runtime: `function` would wait for itself. */
