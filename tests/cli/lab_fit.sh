@@ -13,7 +13,7 @@ prints "--model" "help" fit --help
 
 denies 1 "none.db: No such file" "no such file" fit "$work/none.db"
 echo "no database at all, but a text of more than some bytes" >"$work/text.db"
-denies 1 "no SQLite database" "a text" fit "$work/text.db"
+denies 1 "not an SQLite database" "a text" fit "$work/text.db"
 
 db=$work/session.db
 run 0 "recording" sim --scenario laptop-2 --policy ewma,last-frame,hguided --seeds 1 --record "$db"

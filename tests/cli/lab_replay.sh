@@ -102,8 +102,8 @@ sqlite3 "$work/holes.db" "DELETE FROM frame WHERE frame BETWEEN 1 AND 398 AND se
     AND policy = 'last-frame'); DELETE FROM frame WHERE session IN (SELECT session FROM session WHERE run = 1 AND policy = 'hguided')"
 run 0 "a session of few frames and one of none" replay --run 1 "$work/holes.db"
 contains out "^run 1, step-2: conditions of 1 session of all policies" "^adaptive( +[0-9.]+){7}"
-contains err "holes.db: session [0-9]+, last-frame, skipped, because it has only 2 frames up to frame 399"
-contains err "holes.db: session [0-9]+, hguided, skipped, because it has no frames"
+contains err "holes.db: session [0-9]+, last-frame: skipped, because it has only 2 frames up to frame 399"
+contains err "holes.db: session [0-9]+, hguided: skipped, because it has no frames"
 what="one line for each"
 equal "$(wc -l <"$work/err")" 2
 run 0 "what is left out, as CSV" replay --run 1 --csv "$work/holes.db"
