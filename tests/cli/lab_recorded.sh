@@ -22,8 +22,8 @@ record() {
 read_again() {
     count=$1
     shift
-    prints "what $# sessions? of all policies met" "replay of $count devices" replay "$db"
-    for device in $(seq 0 $((count - 1))); do contains out "^  device $device  .* us a row"; done
+    prints "conditions of $# sessions? of all policies" "replay of $count devices" replay "$db"
+    for device in $(seq 0 $((count - 1))); do contains out "^  device $device  .* us per row"; done
     lacks out "never had rows"
     lacks err .
     for policy in "$@"; do contains out "^$policy( +[0-9.]+){7}\\*?( |\$)"; done

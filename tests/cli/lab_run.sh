@@ -192,7 +192,7 @@ esac
 # --- Lists, repeats, with and without a reserved core -------------------------------------------------------------------
 db=$work/more.db
 more="--devices cpu:2x1 --rounds 1 --frames 16 --policy ewma -o $db"
-prints "kernel: work, 48 x 96, .* device 1 2 times" "sizes and ratios" $more --kernel work --size 32x64,48x96 --ratio 1,2
+prints "kernel: work, 48 x 96, .* 2 times as many on device 1" "sizes and ratios" $more --kernel work --size 32x64,48x96 --ratio 1,2
 holds "SELECT group_concat(columns || 'x' || rows || '/' || value, ' ') FROM run JOIN setting USING (run) WHERE name = 'ratio'" \
     "32x64/1 32x64/2 48x96/1 48x96/2"
 holds "SELECT count(*), min(finished), (SELECT count(*) FROM frame JOIN session USING (session) WHERE kind = 'policy') FROM run" \
