@@ -139,7 +139,7 @@ fi
 {
     run 0 "on mains" $hybrid --parts curve
     contains "$work/hybrid/parts.json" '"supply": "mains"'
-    contains "$work/hybrid/laptop.html" 'again on battery'
+    contains "$work/hybrid/laptop.html" 'on battery to compare'
     put class/power_supply/AC/online 0
     prints '^curve, on battery' "on battery" $hybrid --parts curve
     check "no run on battery" [ -s "$work/hybrid/curve-battery.db" ]
