@@ -406,7 +406,7 @@ def zsh(name, program, policies):
                 made += ["%s)" % command, "    shift words", "    ((CURRENT--))", "    _arguments \\"]
                 made += ["        %s \\" % line for line in zsh_options(text.options(), policies)] + ["        '*:file:_files'", "    return", "    ;;"]
             made += ["esac"]
-    rest = zsh_options(main.options(), policies) or ["'--help[this text]'", "'--version[the version]'"]
+    rest = zsh_options(main.options(), policies) or ["'--help[print this text]'", "'--version[the version]'"]
     return made + ["_arguments \\"] + ["    %s \\" % line for line in rest] + ["    '*:file:_files'"]
 
 
@@ -414,7 +414,7 @@ def policies_of(name, program):
     """The policies that the program takes: its answer to a name that is none."""
     command = ["run"] if name == "cox-lab" else []
     done = subprocess.run([program, *command, "--policy", "help"], capture_output=True, text=True)
-    return re.findall(r"[a-z][a-z0-9-]*", done.stdout or done.stderr.partition("there are:")[2])
+    return re.findall(r"[a-z][a-z0-9-]*", done.stdout or done.stderr.partition("policies:")[2])
 
 
 def main():

@@ -19,7 +19,7 @@ run 1 "an unknown device" --devices no-such-device
 denies 1 "no/such/page.html" "a page where no folder is" --quick --devices cpu --only pointers -o no/such/page.html
 refute "a page although the command failed" [ -e cox-guides.html ]
 
-prints "^  ceilings  *A copy does" "every experiment" --quick --devices cpu -o page.html --json figures.json
+prints "^  ceilings  *A copy reaches" "every experiment" --quick --devices cpu -o page.html --json figures.json
 for key in ceilings vectors unroll functions pointers blur edges shapes images transpose scan sizes global_memory \
     local_memory local_fill transfers clocks cold; do
     contains page.html "<section id=\"$key\">"

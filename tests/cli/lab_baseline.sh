@@ -8,7 +8,7 @@ verb=run
 . "$source/tests/support/setups.sh"
 export STARPU_HOME="$work"
 
-denies 2 "starpu is needed" "a baseline that is none" --baseline cuda
+denies 2 "must be starpu" "a baseline that is none" --baseline cuda
 run 2 "without frames" --baseline starpu --frames 0
 if grep -q "built without StarPU" "$work/err"; then
     contains err "COX_STARPU=ON"
@@ -23,7 +23,7 @@ db=$work/b.db
 small="--devices cpu --size 64x96 --rounds 2 --frames 12 --telemetry 0 -o $work/b.db --baseline starpu"
 run 0 "work" --kernel work $small
 contains out "baseline: StarPU 1\.3.* dmda, [0-9]+ blocks; the sweep:" "^  1 .*[0-9]" "^  starpu-dmda .*[0-9]"
-contains out "starpu-dmda: outputs as device 0 alone writes them, bit for bit, after ([0-9]+) of \1 blocks"
+contains out "starpu-dmda: outputs equal those of device 0 alone, bit for bit, after ([0-9]+) of \1 blocks"
 run 0 "frames in flight, repeats, a delay" --kernel work --in-flight 3 --repeats 2 --disturb delay=0,500@4:8 --csv $small
 contains out "policy,starpu-dmda,"
 holds "SELECT count(*), min(frames) FROM summary WHERE policy = 'starpu-dmda' AND run = 1" "1|12"

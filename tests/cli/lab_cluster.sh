@@ -19,7 +19,7 @@ same own.json "$film"
 run 2 "times as rows" own.json --times times.csv --json
 
 run 0 "the example" "$film" --seeds 5 -o film.html
-contains out '^  1000 +mpi ' '^  1000 +queue ' 'mpi: below half the ideal from [0-9]+ machines on: serial steps$'
+contains out '^  1000 +mpi ' '^  1000 +queue ' 'mpi: efficiency below 0.5 from [0-9]+ machines on; largest loss: serial steps$'
 is_xml film.html
 check "no plots" [ "$(grep -c '<svg' film.html)" -ge 2 ]
 cp "$work/out" first
@@ -55,12 +55,12 @@ cp "$work/out" ours.json
 contains out '"begin_s": 0\.500000' '"map_fps": (10|9\.9999)' '"join_fps": 500'
 run 0 "that run again" ours.json --times times.csv
 contains out 'real run, 1 rank: simulated over real: map [0-9.]+ / 101.0 s = (1\.0|0\.9)[0-9]*; all'
-denies 1 'has 1000 frames' "a run of another film" "$film" --times times.csv
+denies 1 'real run has 1000 frames' "a run of another film" "$film" --times times.csv
 what="standard output that cannot be written"
 "$lab" cluster --fit times.csv >/dev/full 2>"$work/err"
 differ $? 0 "status"
 grep -v '^map,0,0,' times.csv >rest.csv
-denies 1 'went on with what another one had begun' "a run that went on" --fit rest.csv
+denies 1 'from a resumed run' "a run that went on" --fit rest.csv
 echo 'map,0,0,1' >>times.csv
 denies 1 'times.csv: line 6' "a line cut off" --fit times.csv
 

@@ -26,21 +26,21 @@ able "cox-lab laptop on devices" "pocl cores" || skip "there are no two devices"
 export OCL_ICD_VENDORS="$work/pocl"
 two="--devices cpu:2x1 --frames 24 --size 64x96"
 
-denies 1 'there is one device, .*cpu:2x' "one device" --devices cpu:1x1 --frames 24 --size 64x96 -o "$work/one"
+denies 1 'only one device was found: .*cpu:2x' "one device" --devices cpu:1x1 --frames 24 --size 64x96 -o "$work/one"
 
 # --- One part at a time: parts that are done are not repeated ---------------------------------------------------------
 lap=$work/lap
 {
     prints '^  cox-lab run --anonymous --devices cpu:2x1 .* --curve ' "two parts" $two --parts sizes,curve -o "$lap"
     run 0 "the same again" $two --parts sizes,curve -o "$lap"
-    contains out '^sizes: done before' '^curve: done before'
+    contains out '^sizes: already done' '^curve: already done'
     lacks out '^  cox-lab run'
     rm "$lap/curve.db"
     run 0 "a database has gone" $two --parts sizes,curve -o "$lap"
-    contains out '^sizes: done before' '^  cox-lab run .* --curve '
+    contains out '^sizes: already done' '^  cox-lab run .* --curve '
     denies 1 'fresh' "another kernel in the same folder" $two --kernel video --parts curve -o "$lap"
     run 0 "the other parts" $two -o "$lap"
-    contains out '^curve: done before' '^energy: not here\.|^  cox-lab run .* --objective energy'
+    contains out '^curve: already done' '^energy: skipped\.|^  cox-lab run .* --objective energy'
 }
 
 # --- The archive -----------------------------------------------------------------------------------------------------
@@ -99,13 +99,13 @@ wait_until 300 "the second part's database" [ -s "$work/again/curve.db" ]
 kill -TERM "$pid"
 ends "$pid" 120
 equal "$status" 130 "status"
-contains err 'the same command goes on'
+contains err 'run the same command again'
 refute "there is an archive of nothing" [ -e "$work/again/laptop.tar" ]
 run 0 "going on" $two --parts curve -o "$work/again"
-contains out '^probe: done before' '^  cox-lab run .* --curve '
+contains out '^probe: already done' '^  cox-lab run .* --curve '
 check "there is no archive" [ -s "$work/again/laptop.tar" ]
 run 0 "begun anew" $two --parts curve --fresh -o "$work/again"
-lacks out 'done before'
+lacks out 'already done'
 
 # --- Two kinds of cores, a meter, mains and then battery --------------------------------------------------------------
 sys=$work/sys
@@ -133,19 +133,19 @@ if taskset -c 0 true 2>/dev/null && taskset -c 1 true 2>/dev/null; then
     done
     # The drawing, or its note: on a busy machine no band of these few frames may overlap with another device's for
     # long enough.
-    contains "$work/hybrid/laptop.html" 'Each device beside the others'
+    contains "$work/hybrid/laptop.html" 'Each device while the others work'
     contains "$work/hybrid/plots/kinds.csv" '1 P cores'
 fi
 {
     run 0 "on mains" $hybrid --parts curve
     contains "$work/hybrid/parts.json" '"supply": "mains"'
-    contains "$work/hybrid/laptop.html" 'again on battery'
+    contains "$work/hybrid/laptop.html" 'on battery to compare'
     put class/power_supply/AC/online 0
     prints '^curve, on battery' "on battery" $hybrid --parts curve
     check "no run on battery" [ -s "$work/hybrid/curve-battery.db" ]
     check "no run on mains" [ -s "$work/hybrid/curve.db" ]
     check "they are not compared" [ -s "$work/hybrid/plots/supplies.csv" ]
     put class/power_supply/AC/online 1
-    prints '^curve: done before' "on mains again" $hybrid --parts curve
+    prints '^curve: already done' "on mains again" $hybrid --parts curve
 }
 finish

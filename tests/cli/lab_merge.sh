@@ -49,16 +49,16 @@ if [ "$sqlite" ]; then
     contains all.html '<td>alpha</td>' '<td>&lt;b&gt;eta</td>'
     cp a.db other.db
     sqlite3 other.db "PRAGMA user_version = 4"
-    denies 1 'other.db: it is a session database of version 4' "another version" b.db other.db -o new.db
+    denies 1 'other.db: has session database version 4' "another version" b.db other.db -o new.db
     check 'a database was begun' [ ! -e new.db ]
 fi
 
 # Refused, and nothing created or added.
 echo text >text.db
-denies 1 'text.db.*no SQLite database' "no database" a.db text.db -o none.db
+denies 1 'text.db.*not an SQLite database' "no database" a.db text.db -o none.db
 check 'a database was begun' [ ! -e none.db ]
 run 1 "one that is not there" missing.db -o none.db
-denies 1 'is the database that it is to be merged into' "into itself" all.db -o all.db
+denies 1 'is both an input and the output' "into itself" all.db -o all.db
 ln -s all.db link.db
 run 1 "into itself by a link" link.db -o all.db
 "$lab" report all.db --json 2>/dev/null | grep -c '"run"' >count

@@ -22,8 +22,8 @@ record() {
 read_again() {
     count=$1
     shift
-    prints "what $# sessions? of all policies met" "replay of $count devices" replay "$db"
-    for device in $(seq 0 $((count - 1))); do contains out "^  device $device  .* us a row"; done
+    prints "conditions of $# sessions? of all policies" "replay of $count devices" replay "$db"
+    for device in $(seq 0 $((count - 1))); do contains out "^  device $device  .* us per row"; done
     lacks out "never had rows"
     lacks err .
     for policy in "$@"; do contains out "^$policy( +[0-9.]+){7}\\*?( |\$)"; done
@@ -49,9 +49,9 @@ record cpu:2x1 --kernel "$source/examples/programs/lab/data/soften.cl" --policy 
 run 0 "decisions in passes" replay --decisions "$db"
 contains out ", adaptive: 40 splits, 0 grants: all the same" ", chunks: 80 splits, [0-9]+ grants: all the same"
 run 0 "replay of two passes" replay "$db"
-contains out "^  pass 0, across, 96 rows\$" "^  pass 1, down, 96 rows, [0-9.]+ us after the one before\$"
+contains out "^  pass 0, across, 96 rows\$" "^  pass 1, down, 96 rows, [0-9.]+ us after the previous pass\$"
 for policy in adaptive chunks; do contains out "^$policy( +[0-9.]+){7}\\*?( |\$)"; done
-denies 1 "the frames of run 1 have 2 passes" "a fit to two passes" fit "$db"
+denies 1 "run 1 has frames of 2 passes" "a fit to two passes" fit "$db"
 run 0 "report of two passes" report "$db" -o "$work/s.html"
 contains "$work/s.html" "Rows of each device in across"
 

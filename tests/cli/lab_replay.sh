@@ -9,19 +9,19 @@
 denies 2 "one session database is needed" "no database" replay
 run 2 "two databases" replay a.db b.db
 run 2 "an unknown option" replay --fast a.db
-denies 2 "no policy 'fastest'" "an unknown policy" replay --policy fastest a.db
+denies 2 "unknown policy 'fastest'" "an unknown policy" replay --policy fastest a.db
 run 2 "no policy at all" replay --policy , a.db
 for number in 0 -1 x 1x ''; do
-    denies 2 "run must be a number from 1 to 2147483647, not '$number'" "run '$number'" replay --run "$number" a.db
+    denies 2 "run '$number': must be a number from 1 to 2147483647" "run '$number'" replay --run "$number" a.db
 done
 prints "--decisions" "help" replay --help
 
 denies 1 "none.db: No such file" "no such file" replay "$work/none.db"
 check "a database was made" [ ! -e "$work/none.db" ]
-denies 1 "it is a directory" "a folder" replay "$work"
+denies 1 "is a directory" "a folder" replay "$work"
 echo "no database at all, but a text of more than some bytes" >"$work/text.db"
-denies 1 "no SQLite database" "a text" replay "$work/text.db"
-denies 1 "no SQLite database" "recording into a text" sim --scenario constant-2 --seeds 1 --frames 5 --record "$work/text.db"
+denies 1 "not an SQLite database" "a text" replay "$work/text.db"
+denies 1 "not an SQLite database" "recording into a text" sim --scenario constant-2 --seeds 1 --frames 5 --record "$work/text.db"
 contains "$work/text.db" "no database at all"
 run 1 "recording where there is no folder" sim --scenario constant-2 --seeds 1 --frames 5 --record "$work/no/x.db"
 contains err "No such file"
@@ -29,9 +29,9 @@ contains err "No such file"
 db=$work/session.db
 run 0 "recording a simulation" sim --scenario step-2,energy-2 --policy adaptive,last-frame,hguided --seeds 1 --record "$db"
 run 0 "replay" replay --run 1 "$db"
-contains out "^run 1, step-2: what 3 sessions of all policies met" "^  device 1  iGPU: [0-9.]+ us \\+ [0-9.]+ us a row"
+contains out "^run 1, step-2: conditions of 3 sessions of all policies" "^  device 1  iGPU: [0-9.]+ us \\+ [0-9.]+ us per row"
 contains out "^ewma +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +- +- +-$" "^last-frame( +[0-9.]+){6} +(0\\.9[5-9]|1\\.0[0-4])[0-9]$"
-lacks out "splits refused" "not to be relied"
+lacks out "splits invalid" "unreliable"
 run 0 "replay of chosen policies" replay --run 1 --policy hguided,last-frame --base last-frame --csv "$db"
 contains out "^run,base,policy,frames,mean_us" "^1,last-frame,hguided,400,"
 contains out "^1,last-frame,last-frame,400,.*,(0\\.99|1\\.00)[0-9]*,(0\\.99|1\\.00)[0-9]*,0$"
@@ -39,7 +39,7 @@ lacks out adaptive
 run 0 "replay as JSON" replay --run 1 --policy adaptive --json "$db"
 contains out '"fidelity": (0\.9[5-9]|1\.0[0-4])' '"policy": "adaptive"'
 prints "^run 2, energy-2" "the last run is the default" replay --policy adaptive "$db"
-denies 1 "there is no run 9" "a run that is not there" replay --run 9 "$db"
+denies 1 "no run 9" "a run that is not there" replay --run 9 "$db"
 denies 1 "run 2 has no session of policy 'mean10'" "a base that was not recorded" replay --base mean10 "$db"
 for run_number in 1 2; do
     run 0 "the same decisions" replay --run $run_number --decisions "$db"
@@ -51,7 +51,7 @@ contains out '"policy": "hguided", "taped": true, "complete": true, "splits": 40
 what="a full disk"
 "$lab" replay --csv "$db" >/dev/full 2>"$work/err"
 equal $? 1 "status"
-contains err "cannot be written"
+contains err "cannot write"
 ln -s session.db "$work/link.db"
 run 0 "reading through a link" replay --policy single "$work/link.db"
 denies 1 "symbolic link" "recording through a link" sim --scenario constant-2 --seeds 1 --frames 5 --record "$work/link.db"
@@ -101,17 +101,17 @@ cp "$db" "$work/holes.db"
 sqlite3 "$work/holes.db" "DELETE FROM frame WHERE frame BETWEEN 1 AND 398 AND session IN (SELECT session FROM session WHERE run = 1
     AND policy = 'last-frame'); DELETE FROM frame WHERE session IN (SELECT session FROM session WHERE run = 1 AND policy = 'hguided')"
 run 0 "a session of few frames and one of none" replay --run 1 "$work/holes.db"
-contains out "^run 1, step-2: what 1 session of all policies met" "^adaptive( +[0-9.]+){7}"
-contains err "holes.db: session [0-9]+, last-frame, is left out: it has 2 frames, of which the last is frame 399"
-contains err "holes.db: session [0-9]+, hguided, is left out: it has no frame"
+contains out "^run 1, step-2: conditions of 1 session of all policies" "^adaptive( +[0-9.]+){7}"
+contains err "holes.db: session [0-9]+, last-frame: skipped, because it has only 2 frames up to frame 399"
+contains err "holes.db: session [0-9]+, hguided: skipped, because it has no frames"
 what="one line for each"
 equal "$(wc -l <"$work/err")" 2
 run 0 "what is left out, as CSV" replay --run 1 --csv "$work/holes.db"
-lacks out "left out"
+lacks out "skipped"
 run 0 "decisions of what is left out" replay --run 1 --decisions "$work/holes.db"
 contains out "last-frame: 400 splits, 0 grants: all the same"
 run 1 "nothing but what is left out" replay --run 1 --base last-frame "$work/holes.db"
-contains err "run 1 has no session of policy 'last-frame' to be replayed"
+contains err "run 1 has no session of policy 'last-frame' that can be replayed"
 
 # A changed measurement changes decisions, and replay says so.
 cp "$db" "$work/changed.db"
@@ -119,9 +119,9 @@ sqlite3 "$work/changed.db" "UPDATE call SET wall_ns = wall_ns * 3 WHERE kind = '
 run 3 "changed measurements" replay --run 1 --decisions --policy last-frame "$work/changed.db"
 contains out "different, first in frame 51" "recorded: why="
 sqlite3 "$work/changed.db" "PRAGMA user_version = 7"
-denies 1 "version 7, this program knows version 1" "another version" replay "$work/changed.db"
+denies 1 "version 7; this program supports version 1" "another version" replay "$work/changed.db"
 run 1 "recording into another version" sim --scenario constant-2 --seeds 1 --frames 5 --record "$work/changed.db"
-contains err "version 7, this program knows version 1"
+contains err "version 7; this program supports version 1"
 sqlite3 "$work/other.db" "CREATE TABLE t(x)"
 denies 1 "another program" "another program's database" sim --scenario constant-2 --seeds 1 --frames 5 --record "$work/other.db"
 head -c 60000 "$db" >"$work/half.db"

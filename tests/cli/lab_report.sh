@@ -205,9 +205,9 @@ changed version 'PRAGMA user_version = 6'
 refused 'version' "another version" version.db
 refused 'refused' "a folder" refused
 sqlite3 new.db <"$source/examples/programs/lab/store/schema.sql" >new.out
-refused 'no run yet' "no run" new.db
+refused 'no runs yet' "no run" new.db
 changed frameless "DELETE FROM frame; DELETE FROM band"
-refused 'no frame of a policy' "no frame" frameless.db
+refused 'no frames of a policy' "no frame" frameless.db
 cp session.db short.db
 truncate -s 65536 short.db
 refused 'short.db' "half a database" short.db
@@ -257,8 +257,8 @@ SQL
 run 0 "a hostile database" hostile.db -o hostile.html
 sound hostile.html
 never hostile.html '<(b|u|script|img)>'
-contains hostile.html '&lt;/style&gt;&lt;script&gt;alert\(1\)' '1 frame failed and is not in the figures'
-contains hostile.html 'Artificial disturbance|bands name a device'
+contains hostile.html '&lt;/style&gt;&lt;script&gt;alert\(1\)' '1 frame failed and is excluded'
+contains hostile.html 'Artificial disturbance|bands of unknown devices'
 smaller hostile.html 2000000
 
 changed two "INSERT INTO run SELECT 2, source, started_at, version, host, system, command, kernel, columns, rows, granule,
@@ -269,7 +269,7 @@ run 0 "two runs, the second interrupted in its third frame, without devices, pha
 sound two.html
 occurs 2 two.html '<article '
 occurs 2 two.html '<a href="#run-'
-contains two.html 'had not come to its end' '<td>3</td>' '<td( class="best")?>0.25</td>'
+contains two.html 'was not finished' '<td>3</td>' '<td( class="best")?>0.25</td>'
 run 0 "the second alone" two.db --run 2 -o second.html
 occurs 1 second.html '<article '
 contains second.html 'No oracle was measured'
@@ -291,7 +291,7 @@ never passes.html 'seventy'
 changed failed "UPDATE frame SET status = -5; DELETE FROM phase; DELETE FROM device; DELETE FROM reason"
 run 0 "every frame failed" failed.db
 sound failed.html
-contains failed.html 'adaptive: no frame that counts'
+contains failed.html 'adaptive: no valid frames'
 no_odd_number failed.html
 for change in "UPDATE frame SET period_ns = 1" "UPDATE frame SET period_ns = 9007199254740991" "UPDATE frame SET frame = 9007199254740000 WHERE
     frame = 399" "DELETE FROM frame WHERE frame > 0" "DELETE FROM band" "UPDATE frame SET predicted_ns = 1, alternative_ns = 9e15"; do

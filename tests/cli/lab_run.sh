@@ -13,14 +13,14 @@ last="(SELECT max(run) FROM run)"
 prints "gpu-hog@A:B" "help" --help
 denies 2 "session.db" "an argument too many" session.db
 run 2 "unknown option" --fast
-denies 2 "tonemap, video, work and blur" "unknown kernel" --kernel sobel
+denies 2 "tonemap, video, work, blur or FILE.cl" "unknown kernel" --kernel sobel
 denies 2 "'fastest'" "unknown policy" --policy adaptive,fastest
 contains err "mean10"
 run 2 "an empty policy" --policy adaptive,
-denies 2 "named twice" "a policy twice" --policy ewma,ewma
-denies 2 "hands out no rows" "without a pool where there is none" --policy ewma:no-pool
+denies 2 "given twice" "a policy twice" --policy ewma,ewma
+denies 2 "never hands out rows" "without a pool where there is none" --policy ewma:no-pool
 run 2 "an unknown way of a policy" --policy adaptive:fast
-denies 2 "found by sweeping" "the oracle as a policy" --policy oracle
+denies 2 "by a sweep" "the oracle as a policy" --policy oracle
 run 2 "no frames" --frames 0
 run 2 "frames that are no number" --frames 1e99
 run 2 "too many in flight" --in-flight 17
@@ -33,14 +33,14 @@ run 2 "ratio of another kernel" --kernel tonemap --ratio 2
 run 2 "ratio out of range" --kernel work --ratio 0
 run 2 "a ratio out of range in a list" --kernel work --ratio 1,65
 run 2 "no repeats" --repeats 0
-denies 2 "1000000 frames" "too many frames in all" --repeats 1000 --frames 400000
+denies 2 "at most 1000000" "too many frames in all" --repeats 1000 --frames 400000
 denies 2 "auto, off, on or both" "a reserve that is none" --reserve maybe
 run 2 "bindings of a kernel of this program" --bindings b.json
 denies 1 "gone.cl: No such file" "a kernel that is not there" --kernel "$work/gone.cl"
-denies 2 "hog, gpu-hog, quota and delay" "unknown disturbance" --disturb earthquake@1:2
+denies 2 "hog, gpu-hog, quota, delay" "unknown disturbance" --disturb earthquake@1:2
 run 2 "a disturbance without frames" --disturb hog
 run 2 "a disturbance without an end" --disturb hog@5
-denies 2 "end before it starts" "one that ends before it starts" --disturb hog@9:5
+denies 2 "ends before it starts" "one that ends before it starts" --disturb hog@9:5
 run 2 "one that ends as it starts" --disturb hog@5:5
 denies 2 "10 frames" "one that goes on after the run" --frames 10 --disturb hog@5:11
 run 2 "a quota of nothing" --disturb quota=0@1:2
@@ -136,7 +136,7 @@ if [ "$sqlite" ]; then
 fi
 export POCL_AFFINITY=1
 run 0 "a hog where the device computes" $two --kernel work --ratio 2 --policy ewma --disturb hog@4:8
-contains out "on CPU [0-9]*, where the first CPU device computes"
+contains out "on CPU [0-9]*, used by the first CPU device"
 unset POCL_AFFINITY
 run 0 "with rows on demand and without" $two --policy chunks,chunks:no-pool
 holds "SELECT policy, sum(pool_rows) > 0 FROM frame JOIN session USING(session)
@@ -157,16 +157,16 @@ holds "SELECT a.ns > b.ns + 10e6, c.ns < a.ns / 2 FROM reference a, reference b,
     WHERE a.run = $last AND b.run = a.run AND c.run = a.run AND a.kind = 'solo' AND b.kind = 'solo'
     AND c.kind = 'solo' AND a.device = 1 AND b.device = 1 AND c.device = 0 AND a.phase = 1 AND b.phase = 0 AND c.phase = 1" \
     "1|1"
-denies 1 "no device 5" "a delay of a device that is not there" $two --kernel "$sharpen" --disturb delay=5,100@4:8
+denies 1 "cannot delay device 5" "a delay of a device that is not there" $two --kernel "$sharpen" --disturb delay=5,100@4:8
 run 1 "delays of two devices" $two --disturb delay=0,100@4:8 --disturb delay=1,100@4:8
 denies 1 "CPU 1023" "a hog on a CPU that is not there" $two --disturb hog=1023@4:8
 contains err "fallback-delay"
 run 1 "a hog on such a CPU, before anything is made" $two -o "$work/early.db" --disturb hog=1023@4:8
 check "a database was made" [ ! -e "$work/early.db" ]
 run 0 "the fallback" $two --kernel "$sharpen" --policy ewma --disturb hog=1023@4:8 --fallback-delay 500
-contains err "device 0 is delayed"
+contains err "delaying device 0"
 holds "SELECT kind, real, note LIKE 'artificial%CPU 1023%' FROM disturbance WHERE run = $last" "hog|0|1"
-denies 1 "no GPU takes part" "a GPU hog without a GPU" $two --disturb gpu-hog@4:8
+denies 1 "no GPU is in use" "a GPU hog without a GPU" $two --disturb gpu-hog@4:8
 "$lab" run $two --policy ewma --disturb quota=50@4:8 >"$work/out" 2>"$work/err"
 status=$?
 what="a quota"
@@ -175,7 +175,7 @@ if [ "$status" -eq 0 ]; then
     contains out "quota=50@4:8, real, by /"
     group=$(sed -n 's/.*real, by \(.*\)/\1/p' "$work/out")
     check "its group was left behind: $group" [ ! -e "$group" ]
-elif grep -q "no control group with a quota can be made here" "$work/err"; then
+elif grep -q "cannot create a control group with a quota here" "$work/err"; then
     leave_out "a quota" "no control group can be made here"
 else
     fail "status $status"
@@ -192,7 +192,7 @@ esac
 # --- Lists, repeats, with and without a reserved core -------------------------------------------------------------------
 db=$work/more.db
 more="--devices cpu:2x1 --rounds 1 --frames 16 --policy ewma -o $db"
-prints "kernel: work, 48 x 96, .* device 1 2 times" "sizes and ratios" $more --kernel work --size 32x64,48x96 --ratio 1,2
+prints "kernel: work, 48 x 96, .* 2 times as many on device 1" "sizes and ratios" $more --kernel work --size 32x64,48x96 --ratio 1,2
 holds "SELECT group_concat(columns || 'x' || rows || '/' || value, ' ') FROM run JOIN setting USING (run) WHERE name = 'ratio'" \
     "32x64/1 32x64/2 48x96/1 48x96/2"
 holds "SELECT count(*), min(finished), (SELECT count(*) FROM frame JOIN session USING (session) WHERE kind = 'policy') FROM run" \
@@ -227,7 +227,7 @@ run 1 "two sides on a device that is not there" --devices no-such-device --reser
 
 # --- The user's own kernel --------------------------------------------------------------------------------------------
 run 0 "the example" $more --kernel "$sharpen" --policy adaptive,chunks --size 640x360
-contains out "^kernel: sharpen.cl, 640 x 360" "^chunks: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
+contains out "^kernel: sharpen.cl, 640 x 360" "^chunks: outputs equal those of device 0 alone, bit for bit, after 2 of 2 blocks"
 holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bindings') AND length(value) > 500) FROM run" \
     "sharpen.cl|2"
 run 0 "with a delay and frames in flight" $more --kernel "$sharpen" --size 64x96 --in-flight 3 \
@@ -247,8 +247,8 @@ own 'out[y * out_pitch + x] = first_row + y;'
 run 0 "a right one" $more --kernel "$work/k.cl" --policy chunks
 own 'out[y * out_pitch + x] = rows;'
 run 1 "one whose result depends on the band" $more --kernel "$work/k.cl" --policy chunks
-contains err 'chunks, frame [0-9]+: "out" differs in [0-9]+ of 96 rows, first in row [0-9]+, byte 0 from what device 0 alone wrote'
-contains out "^chunks: outputs as device 0 alone writes them, bit for bit, after 0 of 2 blocks"
+contains err 'chunks, frame [0-9]+: "out" differs in [0-9]+ of 96 rows, first in row [0-9]+, byte 0 from the output of device 0 alone'
+contains out "^chunks: outputs equal those of device 0 alone, bit for bit, after 0 of 2 blocks"
 holds "SELECT finished FROM run WHERE run = $last" 1
 own 'if (first_row == 0 || y > 0) out[y * out_pitch + x] = first_row + y;'
 denies 1 "differs in" "one that leaves a row out" $more --kernel "$work/k.cl" --policy chunks
@@ -258,11 +258,11 @@ sed 's/"write"/"read-write"/; s/}]}/}], "arguments": [{"name": "out", "in_place"
 own 'out[y * out_pitch + x] += 1;'
 prints "after 2 of 2 blocks" "one in place" $more --kernel "$work/k.cl" --bindings "$work/in-place.json"
 run 1 "in place with frames in flight" $more --kernel "$work/k.cl" --bindings "$work/in-place.json" --in-flight 2
-contains err "only one frame may be in flight"
+contains err "--in-flight must be 1"
 sed 's/"name": "out"/"name": "outside"/' "$work/k.json" >"$work/other.json"
 denies 1 "kernel k takes 'out', which is not in \`buffers\`" "a buffer of another name" $more --kernel "$work/k.cl" --bindings "$work/other.json"
 echo '{"kernel": "k", "rows": 96}' >"$work/bad.json"
-denies 1 "bad.json: columns: is missing" "bindings that are none" $more --kernel "$work/k.cl" --bindings "$work/bad.json"
+denies 1 "bad.json: columns: missing" "bindings that are none" $more --kernel "$work/k.cl" --bindings "$work/bad.json"
 
 # Passes: those of this program, the user's own, one pass whose bands overlap, and transposed passes.
 prints "^kernel: blur, 64 x 96, 2 passes; " "two passes" $more --kernel blur --policy adaptive,chunks --size 64x96 --in-flight 2
@@ -275,11 +275,11 @@ holds "SELECT count(*), min(rows), max(rows) FROM (SELECT sum(rows) AS rows FROM
 holds "SELECT group_concat(n) FROM (SELECT count(*) AS n FROM call JOIN session USING (session)
     WHERE call.kind = 'split' AND policy = 'chunks' AND run = $last GROUP BY pass)" "16,16"
 run 1 "a delay of the library's own kernels" $more --kernel blur --disturb delay=0,100@4:8
-contains err "blur: an artificial delay is for the kernel work and kernels of one's own"
+contains err "blur: an artificial delay is only possible with the kernel work or a kernel of your own"
 soften=$source/examples/programs/lab/data/soften.cl
 run 0 "passes of one's own" $more --kernel "$soften" --policy adaptive,chunks,last-frame --size 64x96 --in-flight 3
 contains out "^kernel: soften.cl, 64 x 96, 2 passes; "
-contains out "^chunks: outputs as device 0 alone writes them, bit for bit, after 1 of 1 blocks"
+contains out "^chunks: outputs equal those of device 0 alone, bit for bit, after 1 of 1 blocks"
 prints "after 2 of 2 blocks" "passes with a delay in each" $more --kernel "$soften" --size 64x192 --disturb delay=1,100@8:16
 cat >"$work/overlap.json" <<'END'
 {"columns": 64, "rows": 96, "buffers": [
@@ -315,7 +315,7 @@ cat >"$work/turn.json" <<'END'
     {"name": "back", "kernel": "back", "arguments": [{"name": "turned", "whole": true}]}]}
 END
 run 0 "a transposed pass" $more --kernel "$work/turn.cl" --policy adaptive,chunks
-contains out "^adaptive: outputs as device 0 alone writes them, bit for bit, after 2 of 2 blocks"
+contains out "^adaptive: outputs equal those of device 0 alone, bit for bit, after 2 of 2 blocks"
 holds "SELECT group_concat(name || rows, ' ') FROM pass WHERE run = $last" "there64 back96"
 sed 's/{"name": "there".*$//' "$work/turn.json" >"$work/unwritten.json"
 run 1 "scratch that is read before it is written" $more --kernel "$work/turn.cl" --bindings "$work/unwritten.json"
@@ -367,10 +367,10 @@ ended_by() {
 under_way "interrupted"
 "$lab" sim --scenario step-2 --seeds 1 --record "$db" >"$work/second" 2>&1
 equal $? 1 "the status of a second recorder"
-contains "$work/second" "another program is recording into it"
+contains "$work/second" "another process is recording to it"
 kill -INT "$pid"
 ended_by 130
-contains err "interrupted" "what was recorded is in"
+contains err "interrupted" "recorded frames are in"
 holds "SELECT finished FROM run" 0
 holds "SELECT count(*) > 8 FROM frame JOIN session USING(session) WHERE kind = 'policy'" 1
 holds "SELECT count(*) FROM run" 1
@@ -387,7 +387,7 @@ equal "$status" 130 "status"
 if [ "$(sqlite3 "$db" "SELECT count(*) FROM run")" -eq 0 ]; then
     contains err "nothing was recorded"
 else
-    contains err "what was recorded is in"
+    contains err "recorded frames are in"
 fi
 
 under_way "interrupted twice"

@@ -15,19 +15,19 @@ mkdir "$work/empty"
 prints 'Usage: cox-lab telemetry' "help" --help
 denies 2 "'now'" "an argument too many" now
 run 2 "unknown option" --watch
-denies 2 "none': it is no folder" "a folder that is none" --sysfs "$work/none"
+denies 2 "none': not a folder" "a folder that is none" --sysfs "$work/none"
 run 0 "this machine, whatever it has"
 prints '"not_read": \[' "this machine, for programs" --json
 run 0 "a laptop of Intel's" --sysfs "$work/meteor-lake"
 contains out '^clock of the P cores +3250\.0 MHz +devices/system/cpu/cpu4/cpufreq/scaling_cur_freq and 5 more$'
 contains out '^clock of the LP-E cores +700\.0 MHz' '^temperature: zone x86_pkg_temp +72\.0 °C' '^power of psys +- W'
 contains out '^power from BAT0 +31\.2 W' '^governor of the E cores +powersave '
-contains out '^25 sources; what is read each time takes [0-9.]+ us of processor time$'
-lacks out 'not read'
+contains out '^25 sources; one reading takes [0-9.]+ us of processor time$'
+lacks out 'not available'
 run 0 "a laptop of AMD's" --sysfs "$work/ryzen"
 contains out '^load of GPU card0 +87\.0 %' '^power from BAT1 +-25\.5 W'
 run 0 "a machine that tells nothing" --sysfs "$work/empty"
-contains out '^Nothing can be read here\.$' '^not read: power of the processor: .*modprobe intel_rapl_msr'
+contains out '^This machine has no readings\.$' '^not available: power of the processor: .*modprobe intel_rapl_msr'
 run 0 "a laptop, for programs" --sysfs "$work/meteor-lake" --json
 contains out '\{"name": "clock of the E cores", "kind": "clock", "part": "E cores", "unit": "MHz", "origin": "[^"]*", "value": 2400\.0*\}'
 contains out '"name": "platform profile", .*"value": "balanced"'
@@ -52,11 +52,11 @@ small="--devices cpu:1x1 --kernel tonemap --size 64x96 --rounds 2 --frames 12 -o
     run 0 "without telemetry" --sysfs "$work/meteor-lake" --telemetry 0 $small
     lacks out 'telemetry'
     run 0 "of a machine that tells nothing" --sysfs "$work/empty" $small
-    contains out '^telemetry: nothing can be read of this machine$' '^not read: clocks|^not read: the cores'
+    contains out '^telemetry: this machine has no readings$' '^not available: clocks|^not available: cores'
     run 0 "as JSON" --sysfs "$work/meteor-lake" --telemetry 1 --json $small
     lacks out 'telemetry'
     run 0 "as CSV" --sysfs "$work/empty" --csv $small
-    lacks out 'telemetry|not read'
+    lacks out 'telemetry|not available'
     prints '^telemetry: every 1 ms: clock \(' "on both sides" --sysfs "$work/meteor-lake" --telemetry 1 --reserve both $small
 }
 verb=report

@@ -54,7 +54,7 @@ static inline void *find_next(void *_Atomic *next, const char *name)
         return found;
     found = dlsym(RTLD_NEXT, name);
     if (!found) {
-        bench_fail("this OpenCL loader has no %s", name);
+        bench_fail("the OpenCL loader does not provide %s", name);
         abort();
     }
 

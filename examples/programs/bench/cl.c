@@ -10,7 +10,7 @@ bool bench_cl_failed(cl_int code, const char *call)
 {
     if (code == CL_SUCCESS)
         return false;
-    bench_fail("hand-written OpenCL: %s returns %d", call, code);
+    bench_fail("hand-written OpenCL: %s failed with error %d", call, code);
     return true;
 }
 
@@ -41,7 +41,7 @@ static bool find_part(const struct cox_device_info *info, cl_device_id parent, c
     cl_device_partition_property properties[DEVICES_MAX + 3] = {CL_DEVICE_PARTITION_BY_COUNTS};
     cl_uint made = number;
     if (number > DEVICES_MAX || part_count + number > DEVICES_MAX)
-        return bench_fail("hand-written OpenCL: sub-device %u is too many", number);
+        return bench_fail("hand-written OpenCL: too many sub-devices: %u", number);
 
     for (cl_uint i = 0; i < number; i++)
         properties[1 + i] = (cl_device_partition_property)info->compute_units;
@@ -67,14 +67,14 @@ bool bench_cl_find_device(const struct cox_device_info *info, cl_device_id *devi
     if (bench_cl_failed(clGetPlatformIDs(PLATFORMS_MAX, platforms, &count), "clGetPlatformIDs"))
         return false;
     if (info->platform_index >= count)
-        return bench_fail("hand-written OpenCL: platform %u is gone", info->platform_index);
+        return bench_fail("hand-written OpenCL: platform %u was not found", info->platform_index);
 
     cl_platform_id platform = platforms[info->platform_index];
     if (bench_cl_failed(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, DEVICES_MAX, devices, &count),
                         "clGetDeviceIDs"))
         return false;
     if (info->device_index >= count)
-        return bench_fail("hand-written OpenCL: device %u is gone", info->device_index);
+        return bench_fail("hand-written OpenCL: device %u was not found", info->device_index);
     *device = devices[info->device_index];
     char name[128] = "";
     clGetDeviceInfo(*device, CL_DEVICE_NAME, sizeof name, name, NULL);

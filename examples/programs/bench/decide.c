@@ -178,7 +178,7 @@ static bool record_frame(struct tape *tape, const struct cox_policy *policy, voi
     add(tape, CALL_SPLIT, frame);
     if (policy->split(state, view, &split) != COX_OK ||
         cox_split_check(&split, view, NULL, 0) != COX_OK)
-        return bench_fail("%s gives no split", policy->name);
+        return bench_fail("policy %s returned no valid split", policy->name);
 
     /* A second band for a device is ignored: no policy measured here gives one. */
     struct worker workers[COX_DEVICES_MAX] = {0};
@@ -326,13 +326,13 @@ static void print_json(const struct result *results, uint32_t count)
 
 static void print_text(const struct result *results, uint32_t count, bool met)
 {
-    printf("nanoseconds of processor time, the median of %d rounds of %d frames\n\n", ROUNDS,
-           FRAMES);
+    printf("nanoseconds of processor time: median of %d rounds of %d frames\n\n", ROUNDS, FRAMES);
     printf("  %-12s %8s %12s %12s %8s\n", "policy", "devices", "all calls", "split", "calls");
     for (uint32_t i = 0; i < count; i++)
         printf("  %-12s %8u %12.0f %12.0f %8.1f\n", results[i].policy, results[i].devices,
                results[i].frame_ns, results[i].decision_ns, results[i].calls);
-    printf("\nbars for %s: all calls with 4 devices within %.0f, split with 32 within %.0f: %s\n",
+    printf("\nbars for %s: all calls with 4 devices at most %.0f, split with 32 devices at "
+           "most %.0f: %s\n",
            cox_policy_at(0)->name, bar_frame_ns, bar_decision_ns, met ? "met" : "missed");
 }
 

@@ -93,7 +93,7 @@ static bool calibrate(struct bench *bench, double target_ns, double *ns)
             *ns = frame_ns(bench, session, 1);
         cox_session_destroy(&session);
         if (*ns <= 0)
-            return bench_fail("a frame fails");
+            return bench_fail("a short frame failed");
         if (*ns > 0.8 * target_ns && *ns < 1.5 * target_ns)
             break;
         const double work = bench->shape.work * target_ns / *ns;
@@ -147,7 +147,7 @@ static bool measure_destroy(struct bench *bench, double *ms)
         good = cox_buffer_create(bench->runtime, bench->shape.pitch_bytes * ROWS,
                                  &bench->buffers[SETS - 1][b]) == COX_OK;
 
-    return good || bench_fail("a long frame fails");
+    return good || bench_fail("a long frame failed");
 }
 
 static bool measure_cancel(struct bench *bench, double *frames)
@@ -173,7 +173,7 @@ static bool measure_cancel(struct bench *bench, double *frames)
         *frames = (double)(now_ns() - began) / one_ns;
     await(bench, submitted);
 
-    return (good && one_ns > 0) || bench_fail("a frame that is to be cancelled fails");
+    return (good && one_ns > 0) || bench_fail("a frame to be cancelled failed");
 }
 
 static bool measure(struct bench *bench)
@@ -216,17 +216,14 @@ static void print(const struct bench *bench, bool as_json, bool destroy_met, boo
         return;
     }
 
-    printf(
-        "a buffer that no frame uses, destroyed beside %d frames of %.0f ms: %.3f ms at most of %d "
-        "times; bar %g: %s\n",
-        LONG_FRAMES, bench->long_frame_ms, destroy_ms, REPEATS, bar_destroy_ms,
-        bench_verdict(destroy_met));
-    printf(
-        "%d frames of %.0f ms under way, cancelled, and the session destroyed: %.2f frames at most "
-        "of %d times; "
-        "bar %g: %s\n",
-        QUEUED, bench->short_frame_ms, cancel, REPEATS, bar_cancel_frames,
-        bench_verdict(cancel_met));
+    printf("destroying an unused buffer during %d frames of %.0f ms: at most %.3f ms in %d "
+           "repeats; bar %g: %s\n",
+           LONG_FRAMES, bench->long_frame_ms, destroy_ms, REPEATS, bar_destroy_ms,
+           bench_verdict(destroy_met));
+    printf("cancelling %d frames of %.0f ms and destroying the session: at most %.2f frames "
+           "in %d repeats; bar %g: %s\n",
+           QUEUED, bench->short_frame_ms, cancel, REPEATS, bar_cancel_frames,
+           bench_verdict(cancel_met));
 }
 
 bool bench_finish(const struct bench_options *options, bool *met)

@@ -34,7 +34,7 @@ enum form {
 static const char *const form_names[FORMS] = {"session", "pool", "other", "copied"};
 static const char *const form_texts[FORMS] = {
     "a session over its own buffers", "a stream, buffers of the runtime",
-    "a stream, any other memory", "a stream, bottom up, at odd addresses"};
+    "a stream, any other memory", "a stream, bottom up, odd addresses"};
 
 /* Pictures of one size in one of the forms. */
 struct pictures {
@@ -300,14 +300,14 @@ static void print_text(struct world *world, double known_us, bool met)
         for (int round = 0; round < ROUNDS; round++)
             ratio[round] = world->fps[form][round] / world->fps[FORM_SESSION][round];
         printf(
-            "%-38s %8.1f frames/s, %.3f of the session's; %9llu bytes copied; the call %7.2f us\n",
+            "%-38s %8.1f frames/s, %.3f of the session's; %9llu bytes copied; %7.2f us per call\n",
             form_texts[form], quantile_of(world->fps[form], ROUNDS, 0.5),
             quantile_of(ratio, ROUNDS, 0.5), (unsigned long long)world->copied_bytes[form],
             quantile_of(world->submit_us[form], BATCHES, 0.5));
     }
 
-    printf("a frame of known memory costs the sender %.2f us more than cox_session_submit; bar: at "
-           "most %g us, %s\n",
+    printf("a frame in known memory takes %.2f us longer to submit than with "
+           "cox_session_submit; bar: at most %g us, %s\n",
            known_us, bar_us, met ? "met" : "missed");
 }
 

@@ -238,10 +238,10 @@ const char *bench_hand_describe(const struct bench_hand *hand, enum bench_hand_f
     static const char *const texts[2][BENCH_HAND_FORMS] = {
         {"unmap, kernel, map, flush, clFinish",
          "unmap, kernel, map, flush, event callback wakes the thread",
-         "kernel, flush, clFinish: no mapping, which the standard does not allow"},
+         "kernel, flush, clFinish; no mapping (the standard forbids that)"},
         {"write, kernel, read, flush, clFinish",
          "write, kernel, read, flush, event callback wakes the thread",
-         "kernel, flush, clFinish: no mapping, which the standard does not allow"}};
+         "kernel, flush, clFinish; no mapping (the standard forbids that)"}};
 
     return texts[hand->staged][form];
 }

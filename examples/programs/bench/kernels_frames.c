@@ -26,7 +26,8 @@ static bool make_planes(cox_runtime *runtime, const struct cox_video_format *for
             return false;
     }
 
-    return count > 0 || bench_fail("frames of %u x %u do not work", frames->width, frames->height);
+    return count > 0 ||
+           bench_fail("--size: frames of %ux%u are not supported", frames->width, frames->height);
 }
 
 static bool make_video(cox_runtime *runtime, struct kernels_frames *frames)

@@ -79,14 +79,14 @@ static const char *binding_name(const struct shares *shares)
 
 static void print_vectors(const struct bench_vectors *vectors)
 {
-    printf("  pictures of %u x %u by vectors and by scalars, the best frame of each\n",
+    printf("  pictures of %u x %u with vectors and with scalars, fastest frame of each\n",
            vectors->width, vectors->height);
     for (uint32_t f = 0; f < BENCH_VECTORS_FORMATS; f++) {
         const struct bench_vectors_format *of = &vectors->formats[f];
-        printf(
-            "  vectors over scalars, %-16s %7.2f ms against %7.2f: %.2f times, at least %.2f: %s\n",
-            of->name, of->vector_ms, of->scalar_ms, of->ratio, vectors->bar,
-            bench_verdict(of->ratio >= vectors->bar));
+        printf("  vectors over scalars, %-16s %7.2f ms against %7.2f: %.2f times as fast, "
+               "at least %.2f: %s\n",
+               of->name, of->vector_ms, of->scalar_ms, of->ratio, vectors->bar,
+               bench_verdict(of->ratio >= vectors->bar));
     }
 }
 
@@ -99,8 +99,7 @@ static void print_device(const struct kernels *kernels)
            cox_memory_mode_name(device->mode),
            cox_arithmetic_name(cox_runtime_arithmetic(kernels->runtime)));
     if (kernels->entrants[0].unprofiled)
-        printf("  it does not say how long its kernels take: these times are from submission to "
-               "completion\n");
+        printf("  the device reports no kernel times: these are from submission to completion\n");
     printf("  %-28s %10s %19s %9s %15s\n", "ceiling", "frames/s", "[quartiles]", "GB/s",
            "10^9 ops/s");
 
@@ -209,11 +208,10 @@ static void json_device(struct json *json, const struct kernels *kernels)
 static void print_head(const struct kernels *kernels, const struct machine *machine)
 {
     bench_print_machine(machine);
-    printf(
-        "frames of %u x %u; video: 4:2:0, 10 bits to 8, hable; %u frames of each kernel, in turn; "
-        "medians of the\n"
-        "kernels' own time, copies to and from the device left out\n",
-        kernels->frames.width, kernels->frames.height, kernels->rounds);
+    printf("frames of %u x %u; video: 4:2:0, 10 bits to 8, hable; %u frames of each kernel, "
+           "in turns;\n"
+           "medians of kernel times, without copies to and from the device\n",
+           kernels->frames.width, kernels->frames.height, kernels->rounds);
 }
 
 static void json_head(struct json *json, const struct kernels *kernels,

@@ -12,10 +12,10 @@ void bench_print_machine(const struct machine *machine)
 void bench_print_quiet(const struct quiet *quiet, const char *unit)
 {
     if (quiet_others(quiet) >= 0)
-        printf("other programs used %.2f processors meanwhile; %u disturbed %s were done again\n",
+        printf("other programs used %.2f processors; %u disturbed %s were repeated\n",
                quiet_others(quiet), quiet->again, unit);
     if (quiet_busy(quiet))
-        printf("The machine was BUSY: the figures say little.\n");
+        printf("The machine was BUSY: the figures are unreliable.\n");
 }
 
 const char *bench_verdict(bool met)

@@ -12,65 +12,44 @@
 #include <string.h>
 
 static const char usage_text[] =
-    "Usage: cox-bench overhead|split|stream|kernels|decide|finish|passes|resize|start|frames "
-    "[options]\n"
-    "       cox-bench guides ...\n"
+    "Usage: cox-bench COMMAND [options]\n"
+    "       cox-bench guides [options]\n"
     "\n"
-    "Measures what the library costs and what its splits are worth, on this machine.\n"
+    "Measures the cost of the library and the quality of its splits on this machine.\n"
     "\n"
-    "overhead  one device: a frame through the library against the same frame in hand-written "
-    "OpenCL\n"
-    "split     two devices of unequal speed: how close the split comes to the best one there is\n"
-    "stream    a stream of 4K frames: each device alone and all together, against "
-    "hand-written OpenCL\n"
-    "kernels   each kernel of the library on each device, against the device's ceilings; "
-    "pictures on a CPU by\n"
-    "          vectors, at least 1.5 times as fast as by scalars\n"
-    "decide    what each policy costs a frame: processor time of its decisions, no device takes "
-    "part\n"
-    "finish    how soon buffers and cancelled sessions go while frames are under way\n"
-    "passes    what a second pass costs; filters as one pass, as several, as sessions by hand; a "
-    "device for each pass\n"
-    "resize    what a change of the frames' size costs a stream: a new session, with and without "
-    "warm_start\n"
-    "start     how soon a session is created and its first frame delivered, compiled in the "
-    "background or at once\n"
-    "frames    what it costs that frames lie where an application has them: known memory, other "
-    "memory, copies\n"
-    "guides    what vendors' guides to OpenCL advise, measured: a page. Options: cox-bench guides "
-    "--help\n"
+    "overhead  one device: the cost of a frame, compared with hand-written OpenCL\n"
+    "split     two unequal devices: frame times, compared with the best fixed split\n"
+    "stream    4K frames: each device alone and all together, compared with hand-written OpenCL\n"
+    "kernels   each kernel on each device, compared with the limits of the device\n"
+    "decide    processor time of each policy's decisions; uses no device\n"
+    "finish    time to destroy buffers and cancelled sessions while frames are in flight\n"
+    "passes    cost of a second pass; filters as one pass, as several passes, as separate sessions\n"
+    "resize    cost of a new frame size: a new session, with and without warm_start\n"
+    "start     time to create a session and to get its first frame; compiling in the "
+    "background or not\n"
+    "frames    cost of frames in known memory, in other memory, and of copies\n"
+    "guides    tests the advice of OpenCL vendors' guides. Options: cox-bench guides --help\n"
     "\n"
-    "  --devices LIST   overhead: each device of the list in turn (default: every device)\n"
-    "                   split: the first two of the list (default: cpu:2x1)\n"
-    "                   stream, kernels, finish, passes, resize, start, frames: these devices "
-    "(default: every device)\n"
-    "  --frames N       overhead: frames of each form (default 2000); split: frames of each split "
-    "(default 200);\n"
-    "                   stream: frames of each round (default 120); kernels: frames of each kernel "
-    "(default 40);\n"
-    "                   passes: frames of each turn (default 24); resize: frames of each size "
-    "(default 30);\n"
-    "                   frames: frames of each round (default 60)\n"
-    "  --kernel KIND    stream: video (4:2:0, 10 bits to 8; the default) or pictures (RGBA "
-    "half to RGBA8)\n"
-    "  --in-flight N    stream: frames under way at once, 1 to 8 (default: 1, 2, 3 and 6, one "
-    "after the other)\n"
-    "  --arithmetic A   stream, kernels: auto (fma where all devices have it; the default), muladd "
-    "or fma\n"
-    "  --size WxH       stream, kernels: size of the frames (default 3840x2160); passes, start, "
-    "frames (1920x1080)\n"
-    "  --ratio R        split: work per row on the second device over that on the first, 1 to 64 "
-    "(default 3)\n"
-    "  --policy NAMES   policies to measure, with commas between: split: one (default: the "
-    "library's), stream (default:\n"
-    "                   the library's and ewma), decide (default: all)\n"
-    "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default "
-    "0: keep all)\n"
-    "  --calls          overhead, stream: each call of the OpenCL driver, how often for a frame "
-    "and how long it takes\n"
-    "  --check          exit status 3 if a bar is missed\n"
-    "  --json           JSON instead of text\n"
-    "  -h, --help       this text\n";
+    "  --devices LIST   devices to use (default: all); split uses the first two (default: cpu:2x1)\n"
+    "  --frames N       frames of each variant; default: overhead 2000, split 200, stream 120,\n"
+    "                   kernels 40, passes 24, resize 30, frames 60\n"
+    "  --kernel KIND    stream: video (4:2:0, 10 to 8 bits; default) or pictures (RGBA half "
+    "to 8 bits)\n"
+    "  --in-flight N    stream: frames in flight, 1 to 8 (default: 1, 2, 3 and 6, one after "
+    "the other)\n"
+    "  --arithmetic A   stream, kernels: auto (fma if all devices have it; the default), "
+    "muladd or fma\n"
+    "  --size WxH       frame size; default: stream, kernels 3840x2160; passes, start, "
+    "frames 1920x1080\n"
+    "  --ratio R        split: cost of a row on device 1 relative to device 0, 1 to 64 (default: 3)\n"
+    "  --policy NAMES   policies, separated by commas; default: split the library's (only "
+    "one allowed),\n"
+    "                   stream the library's and ewma, decide all\n"
+    "  --quiet SECONDS  repeat disturbed measurements for up to SECONDS (default: 0, keep all)\n"
+    "  --calls          overhead, stream: count and time the OpenCL calls of a frame\n"
+    "  --check          exit with status 3 if a bar is missed\n"
+    "  --json           print JSON instead of text\n"
+    "  -h, --help       print this text\n";
 
 void bench_options_usage(FILE *to)
 {
@@ -86,7 +65,7 @@ static bool read_number(const char *option, const char *text, double low, double
     *value = strtod(text, &end);
     if (errno || end == text || *end || !(*value >= low && *value <= high) ||
         (whole && *value != floor(*value)))
-        return bench_fail("%s '%s': a %snumber from %g to %g is needed", option, text,
+        return bench_fail("%s '%s': must be a %snumber from %g to %g", option, text,
                           whole ? "whole " : "", low, high);
 
     return true;
@@ -108,7 +87,7 @@ static bool read_whole(const char *option, const char *text, uint32_t low, uint3
 static bool read_arithmetic(const char *text, enum cox_arithmetic *arithmetic)
 {
     return option_arithmetic(text, arithmetic) ||
-           bench_fail("--arithmetic '%s': auto, muladd or fma is needed", text);
+           bench_fail("--arithmetic '%s': must be auto, muladd or fma", text);
 }
 
 static bool read_size(const char *text, struct bench_options *options)
@@ -118,7 +97,7 @@ static bool read_size(const char *text, struct bench_options *options)
     if (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &options->width, &options->height, &end) != 2 ||
         text[end] != '\0' || options->width < 16 || options->height < 16 ||
         options->width > 16384 || options->height > 16384)
-        return bench_fail("--size '%s': WxH is needed, both from 16 to 16384", text);
+        return bench_fail("--size '%s': must be WxH, both from 16 to 16384", text);
 
     return true;
 }
@@ -126,18 +105,16 @@ static bool read_size(const char *text, struct bench_options *options)
 /* Splits `names` in place. */
 static bool read_policies(char *names, const struct cox_policy **policies)
 {
+    char known[256];
     int count = 0;
 
     for (char *next = names, *name; (name = strsep(&next, ","));) {
         const struct cox_policy *policy = program_policy_find(name);
         if (count == BENCH_POLICIES_MAX)
             return bench_fail("--policy: more than %d names", BENCH_POLICIES_MAX);
-        if (!policy) {
-            bench_fail("there is no policy '%s'; there are:", name);
-            for (uint32_t i = 0; program_policy_at(i); i++)
-                fprintf(stderr, "  %s\n", program_policy_at(i)->name);
-            return false;
-        }
+        if (!policy)
+            return bench_fail("--policy: unknown policy '%s'; policies: %s", name,
+                              program_policy_names(known, sizeof known));
         policies[count++] = policy;
     }
 
@@ -148,7 +125,7 @@ static bool read_kernel(const char *name, bool *pictures)
 {
     *pictures = strcmp(name, "pictures") == 0;
     return *pictures || strcmp(name, "video") == 0 ||
-           bench_fail("--kernel '%s': video or pictures is needed", name);
+           bench_fail("--kernel '%s': must be video or pictures", name);
 }
 
 enum {

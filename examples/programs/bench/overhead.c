@@ -421,10 +421,10 @@ static void text_result(const struct result *r)
 {
     printf("\n%s (%s %s, %s), %s memory\n", r->device.name, r->device.platform, r->device.driver,
            cox_device_type_name(r->device.type), cox_memory_mode_name(r->device.mode));
-    printf(
-        "  frames of %u rows x %u float4, %.0f KiB in and as much out; %u of each form, in turn\n",
-        r->shape.rows, r->shape.columns, (double)(r->shape.rows * r->shape.pitch_bytes) / 1024,
-        r->frames);
+    printf("  frames of %u rows x %u float4, %.0f KiB in and the same out; %u of each form, "
+           "in turns\n",
+           r->shape.rows, r->shape.columns, (double)(r->shape.rows * r->shape.pitch_bytes) / 1024,
+           r->frames);
     printf("  %-40s %10s %10s\n", "us from submit", "p50", "p99");
     for (int s = 0; s < SERIES; s++)
         if (r->has[s])
@@ -439,24 +439,23 @@ static void text_result(const struct result *r)
     printf("  asynchronous, p50 of the callback over the hand-written one: %+.1f us\n",
            r->callback_more_us);
     if (!r->noticed)
-        printf("  noticed after its end: not known, this device's clock tells none\n");
+        printf("  noticed after its end: unknown, because the device's clock cannot be read\n");
     else if (r->reserved)
-        printf(
-            "  noticed after its end, p99, by the device's clock (right to %.1f us): bar %.0f us: "
-            "%s\n",
-            r->clock_error_us, bar_noticed_us, bench_verdict(meets_noticed(r)));
+        printf("  noticed after its end, p99, by the device's clock (accurate to %.1f us): "
+               "bar %.0f us: %s\n",
+               r->clock_error_us, bar_noticed_us, bench_verdict(meets_noticed(r)));
     else
-        printf("  noticed after its end, by the device's clock: right to %.1f us; no bar without a "
-               "reserved core\n",
+        printf("  noticed after its end, by the device's clock (accurate to %.1f us): no "
+               "bar without a reserved core\n",
                r->clock_error_us);
 
     if (r->heap_counted)
         printf("  heap allocations of the library: %" PRIu64 " in %d frames; bar 0: %s\n"
-               "  (of drivers and this program: %.1f a frame with the library, %.1f by hand)\n",
+               "  (drivers and this program: %.1f per frame with the library, %.1f by hand)\n",
                r->heap_library, HEAP_FRAMES, bench_verdict(r->heap_library == 0), r->heap_others,
                r->heap_others_by_hand);
     else
-        printf("  heap allocations: not counted, this build cannot\n");
+        printf("  heap allocations: this build cannot count them\n");
 
     if (bench_calls_sum(&r->calls, BENCH_CALL_COMMAND)) {
         bench_calls_print(&r->calls, "library, blocking", CALLS_FRAMES);
@@ -506,10 +505,9 @@ static void print_text(const struct machine *machine, const struct quiet *quiet,
     printf("hand-written, blocking: %s\n", results[0].forms[BENCH_HAND_FINISH]);
     printf("hand-written, asynchronous: %s\n", results[0].forms[BENCH_HAND_CALLBACK]);
     printf("hand-written, without mapping: %s\n", results[0].forms[BENCH_HAND_LEAN]);
-    printf("heap: malloc, calloc, realloc and the aligned ones are counted in the whole process; "
-           "a call is the\n"
-           "library's if the first frame on its stack outside the C library is in libcoxswain, "
-           "libuv or hwloc\n");
+    printf("heap: all calls of malloc, calloc, realloc and the aligned variants; a call "
+           "counts for the library if its\n"
+           "caller, outside the C library, is libcoxswain, libuv or hwloc\n");
     for (uint32_t i = 0; i < count; i++)
         text_result(&results[i]);
 }

@@ -410,7 +410,7 @@ static void judge_blur(struct bench *bench, const char *const names[4], const st
     }
 
     for (int k = 0; k < 2; k++) {
-        snprintf(name, sizeof name, "the quicker form over %.60s", names[2 + k]);
+        snprintf(name, sizeof name, "the faster form over %.60s", names[2 + k]);
         add_result(bench, name, "times", ratios[k], bars[k], false);
     }
 }
@@ -461,11 +461,11 @@ static bool meets(const struct result *result)
 static void print_text(const struct bench *bench, const struct machine *machine)
 {
     bench_print_machine(machine);
-    printf("passes: filters of %u x %u; %d rounds of %u frames of each after %d, in turn; %d in "
-           "flight\n",
+    printf("passes: filters of %u x %u; %d rounds of %u frames of each after %d, in "
+           "turns; %d in flight\n",
            bench->width, bench->height, ROUNDS, bench->frames, IN_FLIGHT, IN_FLIGHT);
     bench_print_quiet(&bench->quiet, "rounds");
-    printf("\n%-72s %12s\n", "", "ms a frame");
+    printf("\n%-72s %12s\n", "", "ms per frame");
     for (uint32_t e = 0; e < bench->entrant_count; e++)
         printf("  %-70s %12.3f\n", bench->entrants[e].name, median(&bench->entrants[e]) / 1e6);
 

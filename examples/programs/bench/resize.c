@@ -247,10 +247,9 @@ static void print_json(struct form *forms, uint32_t frames, double create_ms)
 
 static void print_text(struct form *forms, uint32_t frames, double create_ms, bool met)
 {
-    printf(
-        "1080p and 720p in turn, %d changes, %u frames after each; the first session took %.1f ms "
-        "to create\n",
-        CHANGES, frames, create_ms);
+    printf("1080p and 720p in turns, %d changes, %u frames after each; creating the first "
+           "session took %.1f ms\n",
+           CHANGES, frames, create_ms);
 
     for (int f = 0; f < FORMS; f++)
         printf("%-22s create %6.2f ms, longest gap %7.2f ms = %.2f frames (medians; worst %.2f "
@@ -309,7 +308,7 @@ bool bench_resize(const struct bench_options *options, bool *met)
     double create_ms = 0;
 
     if (frames > FRAMES_MAX)
-        return bench_fail("--frames: at most %d here", FRAMES_MAX);
+        return bench_fail("--frames: must be at most %d for resize", FRAMES_MAX);
     if (!bench_open_runtime(options, COX_ARITHMETIC_AUTO, &runtime))
         return false;
 

@@ -439,7 +439,7 @@ static bool meets(const struct result *r)
 static void print_settled(const struct result *r, int which, const char *how)
 {
     if (r->settled[which] == UINT32_MAX)
-        printf("  %s: never within the bar; bar %u frames: MISSED\n", how, bar_frames);
+        printf("  %s: never; bar %u frames: MISSED\n", how, bar_frames);
     else
         printf("  %s: after %u frames; bar %u: %s (%u changes of the split, %u of them after frame "
                "%u)\n",
@@ -478,12 +478,12 @@ static void print_text(const struct bench_options *options, const struct machine
                bench->devices[d].compute_units, cox_memory_mode_name(bench->devices[d].mode),
                works[d]);
 
-    printf(
-        "frames of %u rows x %u float4, granule %u, policy %s; %u rounds, each one frame of every "
-        "split, in turn;\n"
-        "times from submit to result, medians, in brackets the least and greatest of %d blocks\n",
-        bench->shape.rows, bench->shape.columns, info.row_alignment, info.policy, bench->rounds,
-        BLOCKS);
+    printf("frames of %u rows x %u float4, granule %u, policy %s; %u rounds, each with one "
+           "frame of every split;\n"
+           "median times from submission to result, in brackets the least and greatest of "
+           "%d blocks\n",
+           bench->shape.rows, bench->shape.columns, info.row_alignment, info.policy, bench->rounds,
+           BLOCKS);
     bench_print_quiet(&bench->quiet, "rounds");
     putchar('\n');
     for (int d = 0; d < 2; d++)
@@ -496,7 +496,7 @@ static void print_text(const struct bench_options *options, const struct machine
     printf("  %-14s  %8.3f ms  [%.3f, %.3f], p99 %.3f; usually %u rows on device 0\n\n",
            info.policy, r->spans[POLICY_MS].value, r->spans[POLICY_MS].low,
            r->spans[POLICY_MS].high, r->policy_p99_ms, r->usual_rows);
-    printf("  frame time %.2f ms; needed %.0f: %s\n", r->spans[POLICY_MS].value, bar_frame_ms,
+    printf("  frame time %.2f ms; at least %.0f: %s\n", r->spans[POLICY_MS].value, bar_frame_ms,
            bench_verdict(r->spans[POLICY_MS].value >= bar_frame_ms));
     printf("  efficiency %.3f [%.3f, %.3f]; bar %.2f: "
            "%s\n",
@@ -507,9 +507,9 @@ static void print_text(const struct bench_options *options, const struct machine
            r->spans[EXCESS].value, r->spans[EXCESS].low, r->spans[EXCESS].high, bar_oracle,
            bench_verdict(r->spans[EXCESS].value <= bar_oracle));
     if (r->oracle == 0 || r->oracle == STATIC - 1)
-        printf("  the oracle is at the end of the sweep: T / T_oracle says little: MISSED\n");
-    print_settled(r, 0, "converged, started as sessions start");
-    print_settled(r, 1, "converged, started from an even split");
+        printf("  the oracle is at the end of the sweep, so T / T_oracle is unreliable: MISSED\n");
+    print_settled(r, 0, "converged, from a normal start");
+    print_settled(r, 1, "converged, from an even split");
     printf("  output: %s\n", r->same_output ? "the same bits" : "DIFFERENT");
 }
 
@@ -589,7 +589,7 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
     if (status)
         return bench_fail("devices '%s': %s", devices, cox_status_text(status));
     if (cox_runtime_device_count(bench->runtime) < 2)
-        return bench_fail("devices '%s': two are needed", devices);
+        return bench_fail("--devices '%s': two devices are needed", devices);
 
     for (uint32_t d = 0; d < 2; d++)
         cox_runtime_device_info(bench->runtime, d, &bench->devices[d]);
@@ -637,7 +637,7 @@ static bool prepare(struct bench *bench, const struct bench_options *options)
 bool bench_split(const struct bench_options *options, bool *met)
 {
     if (options->policies[1])
-        return bench_fail("--policy: split measures one policy");
+        return bench_fail("--policy: split measures only one policy");
 
     struct machine machine;
     machine_read(&machine);

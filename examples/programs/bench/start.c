@@ -88,15 +88,13 @@ static void print_json(struct form *forms)
 static void print_text(struct form *forms, bool met)
 {
     for (int f = 0; f < FORMS; f++)
-        printf(
-            "%-10s cox_session_create returned after %8.2f ms, the first frame came after %8.2f ms "
-            "(medians of %d; "
-            "worst return %.2f ms)\n",
-            form_names[f], quantile_of(forms[f].create_ms, TURNS, 0.5),
-            quantile_of(forms[f].first_ms, TURNS, 0.5), TURNS,
-            quantile_of(forms[f].create_ms, TURNS, 1));
+        printf("%-10s cox_session_create returned after %8.2f ms, first frame after %8.2f "
+               "ms (medians of %d; slowest return %.2f ms)\n",
+               form_names[f], quantile_of(forms[f].create_ms, TURNS, 0.5),
+               quantile_of(forms[f].first_ms, TURNS, 0.5), TURNS,
+               quantile_of(forms[f].create_ms, TURNS, 1));
 
-    printf("bar: in the background it returns within %g ms, %s\n", bar_ms, met ? "met" : "missed");
+    printf("bar: in the background, return within %g ms, %s\n", bar_ms, met ? "met" : "missed");
 }
 
 bool bench_start(const struct bench_options *options, bool *met)

@@ -284,7 +284,7 @@ void stream_left_out(const struct stream *stream, char *text, size_t bytes)
     } reasons[] = {
         {!stream->staged_count, "no staged device: calls, copies and the hand-written stream"},
         {stream->staged_count == 1, "one staged device: all staged devices"},
-        {!has_others(stream), "no other device beside: all devices over the best one"},
+        {!has_others(stream), "no other devices: all devices over the best one"},
         {stream->staged_count && !stream->judged,
          "not with 3 in flight: calls, copies, over hand-written"},
         {stream->staged_count && stream->options->pictures, "not video: calls"},

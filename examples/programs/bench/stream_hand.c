@@ -241,7 +241,7 @@ bool stream_hand_split(struct stream_hand *const *hands, uint32_t count, uint32_
             row_alignment = frames->planes[b].row_divisor;
 
     if (frames->height / row_alignment < count)
-        return bench_fail("%u rows are too few for %u devices", frames->height, count);
+        return bench_fail("--size: %u rows are too few for %u devices", frames->height, count);
 
     for (uint32_t d = 0; d < count; d++) {
         uint32_t end = (uint32_t)((uint64_t)frames->height / row_alignment * (d + 1) / count) *
@@ -375,7 +375,7 @@ bool stream_hand_run(struct stream_hand *const *hands, uint32_t count, uint32_t 
     for (uint32_t d = 0; d < started; d++)
         pthread_join(hands[d]->thread, NULL);
     if (count > 1 && started < count)
-        return bench_fail("no thread can be started");
+        return bench_fail("cannot start a thread");
 
     for (uint32_t d = 0; d < count; d++)
         good &= hands[d]->good;

@@ -28,7 +28,7 @@ static void text_head(struct stream *stream, const struct machine *machine)
     const char *what = "4:2:0, 10 bits to 8";
     if (stream->options->pictures)
         what = "RGBA half to RGBA8";
-    printf("stream: %u x %u, %s; %d rounds of %u frames of each after %d, in turn\n",
+    printf("stream: %u x %u, %s; %d rounds of %u frames of each after %d, in turns\n",
            stream->frames.width, stream->frames.height, what, STREAM_ROUNDS, stream->frame_count,
            STREAM_LEAD);
     for (uint32_t d = 0; d < stream->device_count; d++)
@@ -36,11 +36,9 @@ static void text_head(struct stream *stream, const struct machine *machine)
                stream->devices[d].platform, cox_device_type_name(stream->devices[d].type),
                cox_memory_mode_name(stream->devices[d].mode));
 
-    printf(
-        "frames/s: median of the rounds (least .. most); ms: interval between two deliveries, all "
-        "rounds together;\n"
-        "for each frame: commands enqueued, other calls of the OpenCL driver, polls whether a "
-        "command has ended\n");
+    printf("frames/s: median of the rounds (least .. most); ms: interval between deliveries "
+           "in all rounds;\n"
+           "per frame: commands enqueued, other OpenCL calls, polls for the end of a command\n");
 }
 
 static void text_entrants(const struct stream *stream)
@@ -81,7 +79,7 @@ static void text_results(struct stream *stream, const char *left_out)
     }
 
     if (left_out[0])
-        printf("left out: %s\n", left_out);
+        printf("not measured: %s\n", left_out);
     bench_print_quiet(&stream->quiet, "rounds");
     printf("output bits: %s\n", stream->same_output ? "equal" : "DIFFERENT");
     printf("bars: %s\n", bench_verdict(stream_met(stream)));

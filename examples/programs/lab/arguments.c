@@ -16,8 +16,8 @@ bool lab_read_whole(const char *option, const char *text, uint64_t low, uint64_t
     unsigned long long value = strtoull(text, &end, 10);
     if (errno || *end || end == text || text[0] < '0' || text[0] > '9' || value < low ||
         value > high)
-        return lab_fail("%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option,
-                        low, high, text);
+        return lab_fail("%s '%s': must be a number from %" PRIu64 " to %" PRIu64, option, text, low,
+                        high);
 
     *out = value;
     return true;
@@ -36,6 +36,6 @@ bool lab_read_run(const char *text, int64_t *run)
 
 int lab_refer_to_help(const char *command)
 {
-    fprintf(stderr, "cox-lab %s --help explains it.\n", command);
+    fprintf(stderr, "Try 'cox-lab %s --help'.\n", command);
     return LAB_USAGE;
 }

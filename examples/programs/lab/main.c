@@ -1,5 +1,5 @@
-/* cox-lab: a lab for load balancing. It runs policies in a simulator and on the devices of this
- * machine, under disturbances, and compares them with the best possible split. The manual is
+/* cox-lab: runs load-balancing policies in a simulator and on the devices of this machine, also under
+ * disturbances, and compares them with the best possible split. The manual is
  * docs/guide/cox-lab.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
@@ -13,21 +13,17 @@ static const struct {
     int (*main)(int argc, char **argv);
     const char *text;
 } commands[] = {
-    {"sim", lab_sim_main, "every policy in every scenario, simulated, as a table"},
-    {"run", lab_run_main,
-     "policies on the devices of this machine, disturbed, recorded in a database"},
-    {"replay", lab_replay_main,
-     "a recorded session through other policies: what would have happened"},
-    {"fit", lab_fit_main, "a scenario like a recorded run, and how well it forecasts the policies"},
-    {"report", lab_report_main, "a recorded session as one page of HTML"},
-    {"export", lab_export_main, "a recorded run as a trace, for Perfetto or for ViTE and PajeNG"},
-    {"merge", lab_merge_main, "the runs of several machines in one database, for one report"},
-    {"cluster", lab_cluster_main,
-     "how long a film takes on so many machines, told before they are bought"},
-    {"laptop", lab_laptop_main,
-     "all that a paper needs of one machine, by one command: page, plots, archive"},
+    {"sim", lab_sim_main, "simulate policies in scenarios and print a table"},
+    {"run", lab_run_main, "measure policies on the devices of this machine and record a database"},
+    {"replay", lab_replay_main, "estimate what other policies would have done in a recorded run"},
+    {"fit", lab_fit_main, "make a scenario from a recorded run and test its forecasts"},
+    {"report", lab_report_main, "make an HTML page from a session database"},
+    {"export", lab_export_main, "convert a recorded run to a trace for Perfetto, ViTE or PajeNG"},
+    {"merge", lab_merge_main, "collect the runs of several machines in one database"},
+    {"cluster", lab_cluster_main, "predict how long a film takes on a cluster"},
+    {"laptop", lab_laptop_main, "measure one machine with one command: page, plots, archive"},
     {"telemetry", lab_telemetry_main,
-     "what this machine tells of its clocks, temperatures and power"},
+     "list the clocks, temperatures and power readings of this machine"},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -35,14 +31,12 @@ static void print_usage(FILE *to)
 {
     fputs("Usage: cox-lab COMMAND [options]\n"
           "\n"
-          "A lab for load balancing: policies in a simulator and on the devices of this machine,"
-          " under disturbances,\n"
-          "against the best there is.\n"
+          "Compares load-balancing policies, in a simulator and on the devices of this machine.\n"
           "\n",
           to);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].text);
-    fputs("\ncox-lab COMMAND --help explains each.\n", to);
+    fputs("\ncox-lab COMMAND --help lists the options of a command.\n", to);
 }
 
 int main(int argc, char **argv)
@@ -65,7 +59,7 @@ int main(int argc, char **argv)
             return commands[i].main(argc - 1, argv + 1);
 
     if (argc > 1)
-        lab_fail("there is no command '%s'", name);
+        lab_fail("unknown command '%s'", name);
     print_usage(stderr);
     return LAB_USAGE;
 }

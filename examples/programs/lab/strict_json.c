@@ -40,7 +40,7 @@ bool strict_refuse(const struct strict_place *at, const char *key, const char *f
 static bool is_optional(const struct strict_place *at, const char *key, bool must)
 {
     if (must)
-        return strict_refuse(at, key, "is missing");
+        return strict_refuse(at, key, "missing");
     return !at->reader->failed;
 }
 
@@ -60,7 +60,7 @@ static bool refuse_key(const struct strict_place *at, const char *key)
     for (char *c = shown; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = '?';
-    return strict_refuse(at, NULL, "the key \"%s\" is not known here", shown);
+    return strict_refuse(at, NULL, "unknown key \"%s\"", shown);
 }
 
 bool strict_enter(struct strict_place *at, struct strict_reader *reader, json_t *value,
@@ -163,7 +163,7 @@ bool strict_string(const struct strict_place *at, const char *key, bool must, si
     if (length == 0 || length >= bytes)
         return strict_refuse(at, key, "must have from 1 to %zu bytes", bytes - 1);
     if (!strict_is_printable(text))
-        return strict_refuse(at, key, "must not hold control characters");
+        return strict_refuse(at, key, "must not contain control characters");
 
     memcpy(out, text, length + 1);
     return !at->reader->failed;
@@ -175,7 +175,7 @@ json_t *strict_array(const struct strict_place *at, const char *key, bool must, 
 
     if (!value) {
         if (must)
-            strict_refuse(at, key, "is missing");
+            strict_refuse(at, key, "missing");
         return NULL;
     }
 
@@ -197,7 +197,7 @@ json_t *strict_parse(struct strict_reader *reader, const char *text, size_t byte
     json_error_t error;
 
     if (bytes > bytes_max) {
-        strict_refuse(&top, NULL, "is longer than %zu bytes", bytes_max);
+        strict_refuse(&top, NULL, "must have at most %zu bytes", bytes_max);
         return NULL;
     }
 
@@ -221,7 +221,7 @@ static FILE *open_regular(const char *path, char *why, size_t why_bytes)
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
     if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
-        snprintf(why, why_bytes, "%s: is no regular file", path);
+        snprintf(why, why_bytes, "%s: not a regular file", path);
     else if (fd < 0 || !(file = fdopen(fd, "rb")))
         snprintf(why, why_bytes, "%s: %s", path, strerror(errno));
     if (!file && fd >= 0)
@@ -244,7 +244,7 @@ char *strict_read_file(const char *path, size_t bytes_max, size_t *bytes, char *
         snprintf(why, why_bytes, "%s: out of memory", path);
 
     if (text && ferror(file)) {
-        snprintf(why, why_bytes, "%s: cannot be read", path);
+        snprintf(why, why_bytes, "%s: cannot read", path);
         free(text);
         text = NULL;
     }

@@ -118,28 +118,28 @@ Test(lab_bindings, reads_passes)
 Test(lab_bindings, refuses_passes_with_the_place)
 {
     static const struct change bad[] = {
-        {"'columns': 64", "'kernel': 'k', 'columns': 64", "kernel: stands in one of the 'passes'"},
-        {"'passes': [", "'passes': [{}, ", "passes[0].kernel: is missing"},
-        {"'name': 'turn', 'tran", "'title': 'turn', 'tran", "passes[0]: the key 'title' is not known here"},
+        {"'columns': 64", "'kernel': 'k', 'columns': 64", "kernel: not allowed with 'passes'"},
+        {"'passes': [", "'passes': [{}, ", "passes[0].kernel: missing"},
+        {"'name': 'turn', 'tran", "'title': 'turn', 'tran", "passes[0]: unknown key 'title'"},
         {"'transposed': true, 'kernel'", "'transposed': 1, 'kernel'", "passes[0].transposed: must be true or"},
-        {"'transposed': true, 'kernel'", "'fused': true, 'kernel'", "passes[0].fused: there is no pass before it"},
-        {"'fused': true", "'fused': true, 'transposed': true", "passes[2].transposed: a fused pass has the rows"},
-        {"{'name': 'in', 'whole'", "{'name': 'inn', 'whole'", "passes[0].arguments[0].name: there is no buffer 'inn'"},
-        {"'whole': true", "'whole': true, 'halo_rows': 1", "passes[0].arguments[0].whole: goes without"},
+        {"'transposed': true, 'kernel'", "'fused': true, 'kernel'", "passes[0].fused: not allowed in the first pass"},
+        {"'fused': true", "'fused': true, 'transposed': true", "passes[2].transposed: not allowed in a fused pass"},
+        {"{'name': 'in', 'whole'", "{'name': 'inn', 'whole'", "passes[0].arguments[0].name: unknown buffer 'inn'"},
+        {"'whole': true", "'whole': true, 'halo_rows': 1", "passes[0].arguments[0].whole: not allowed with"},
         {"'name': 'in', 'whole': true", "'name': 'table', 'halo_rows': 1",
-         "passes[0].arguments[0].name: 'table' has no rows"},
-        {"'whole': true", "'in_place': true", "passes[0].arguments[0].in_place: 'in' is not read and written"},
+         "passes[0].arguments[0].name: buffer 'table' has no rows"},
+        {"'whole': true", "'in_place': true",
+         "passes[0].arguments[0].in_place: buffer 'in' must be read-write or scratch"},
         {"'row_divisor': 2", "'row_divisor': 17", "passes[2].arguments[1].row_divisor: must be from 1 to 16"},
-        {"'whole': true", "'hole': true", "passes[0].arguments[0]: the key 'hole' is not known here"},
-        {"'kernel': 'c', ", "", "passes[2].kernel: is missing"},
+        {"'whole': true", "'hole': true", "passes[0].arguments[0]: unknown key 'hole'"},
+        {"'kernel': 'c', ", "", "passes[2].kernel: missing"},
         {"'local_columns': 32", "'local_columns': 0", "passes[1].local_columns: must be from 1 to"},
-        {"'scratch': true}", "'scratch': true, 'fill': 'zero'}", "buffers[1].fill: scratch is not filled"},
-        {"'scratch': true}", "'scratch': true, 'access': 'write'}", "buffers[1].access: scratch has no content"},
-        {"'scratch': true}", "'scratch': false}", "buffers[1].access: is missing"},
-        {"'access': 'read', 'bytes': 8", "'bytes': 8, 'scratch': true",
-         "buffers[3].bytes: a buffer without rows is only read"},
-        {"'bytes': 8", "'bytes': 8, 'transposed': true", "buffers[3].transposed: a buffer with 'bytes' has no rows"},
-        {"'access': 'write', ", "'access': 'read', ", "buffers: nothing is written"},
+        {"'scratch': true}", "'scratch': true, 'fill': 'zero'}", "buffers[1].fill: not allowed for scratch"},
+        {"'scratch': true}", "'scratch': true, 'access': 'write'}", "buffers[1].access: not allowed for scratch"},
+        {"'scratch': true}", "'scratch': false}", "buffers[1].access: missing"},
+        {"'access': 'read', 'bytes': 8", "'bytes': 8, 'scratch': true", "buffers[3].bytes: needs 'access': 'read'"},
+        {"'bytes': 8", "'bytes': 8, 'transposed': true", "buffers[3].transposed: not allowed with 'bytes'"},
+        {"'access': 'write', ", "'access': 'read', ", "buffers: at least one must be written"},
     };
     refuse_changes(passes_text, bad, sizeof bad / sizeof *bad);
 }
@@ -147,48 +147,49 @@ Test(lab_bindings, refuses_passes_with_the_place)
 Test(lab_bindings, refuses_with_the_place)
 {
     static const struct change bad[] = {
-        {"'kernel': 'k', ", "", "f.json: kernel: is missing"},
+        {"'kernel': 'k', ", "", "f.json: kernel: missing"},
         {"'kernel': 'k'", "'kernel': ''", "kernel: must have from 1 to 63 bytes"},
         {"'kernel': 'k'", "'kernel': 'k', 'kernel': 'k'", "f.json:1:"},
-        {"'kernel'", "'colonel': 1, 'kernel'", "the key 'colonel' is not known here"},
+        {"'kernel'", "'colonel': 1, 'kernel'", "unknown key 'colonel'"},
         {"640", "15", "columns: must be from 16 to 16384, not 15"},
         {"480", "480.5", "rows: must be a whole number"},
         {"'local_columns': 16", "'local_columns': 0", "local_columns: must be from 1 to 1024"},
-        {"'name': 'in', 'access'", "'access'", "buffers[0].name: is missing"},
+        {"'name': 'in', 'access'", "'access'", "buffers[0].name: missing"},
         {"'name': 'table', 'access'", "'name': 'in', 'access'",
-         "buffers[1].name: there is a buffer of that name already"},
+         "buffers[1].name: a buffer of this name already exists"},
         {"'read'", "'look'", "buffers[0].access: must be read, write or read-write, not 'look'"},
         {"'element_bytes': 4", "'element_bytes': 257", "buffers[0].element_bytes: must be from 1 to 256"},
-        {"'element_bytes': 4, ", "", "buffers[0].element_bytes: is missing"},
-        {"'bytes': 32", "'bytes': 32, 'element_bytes': 4", "buffers[1].element_bytes: a buffer with 'bytes' has"},
-        {"'bytes': 32", "'bytes': 32, 'row_divisor': 2", "buffers[1].row_divisor: a buffer with 'bytes' has"},
+        {"'element_bytes': 4, ", "", "buffers[0].element_bytes: missing"},
+        {"'bytes': 32", "'bytes': 32, 'element_bytes': 4", "buffers[1].element_bytes: not allowed with 'bytes'"},
+        {"'bytes': 32", "'bytes': 32, 'row_divisor': 2", "buffers[1].row_divisor: not allowed with 'bytes'"},
         {"'access': 'write', 'element_bytes': 1", "'access': 'write', 'bytes': 1",
-         "buffers[4].bytes: a buffer without rows is only read"},
-        {", 'file': 't.raw'", "", "buffers[1].file: is missing"},
-        {"'seed': 9", "'file': 'x'", "buffers[0].file: goes with"},
-        {"'element_bytes': 12", "'element_bytes': 6", "buffers[2].fill: floats do not fill 6 bytes"},
-        {"'fill': 'zero'", "'fill': 'noise'", "buffers[4].fill: what is written only is not filled"},
+         "buffers[4].bytes: needs 'access': 'read'"},
+        {", 'file': 't.raw'", "", "buffers[1].file: missing"},
+        {"'seed': 9", "'file': 'x'", "buffers[0].file: is only allowed with"},
+        {"'element_bytes': 12", "'element_bytes': 6", "buffers[2].fill: 6 bytes are not a multiple"},
+        {"'fill': 'zero'", "'fill': 'noise'", "buffers[4].fill: not allowed for a buffer with 'access': 'write'"},
         {"{'name': 'a', 'int': -5}", "5", "constants[0]: must be an object"},
-        {"{'name': 'a', 'int': -5}", "{'int': -5}", "constants[0].name: is missing"},
-        {"{'name': 'a', 'int': -5}", "{'name': 'b', 'int': -5}", "constants[1].name: there is a constant of that"},
-        {"{'name': 'a', 'int': -5}", "{'name': 'in', 'int': -5}", "constants[0].name: there is a buffer of that"},
-        {"{'name': 'a', 'int': -5}", "{'name': 'a'}", "constants[0]: must have a name and one of"},
+        {"{'name': 'a', 'int': -5}", "{'int': -5}", "constants[0].name: missing"},
+        {"{'name': 'a', 'int': -5}", "{'name': 'b', 'int': -5}", "constants[1].name: a constant of this name"},
+        {"{'name': 'a', 'int': -5}", "{'name': 'in', 'int': -5}", "constants[0].name: a buffer of this name"},
+        {"{'name': 'a', 'int': -5}", "{'name': 'a'}", "constants[0]: must have 'name' and one of"},
         {"'int': -5", "'int': 3000000000", "constants[0].int: must be a whole number from"},
-        {"'int': -5", "'int': 5, 'uint': 5", "constants[0]: must have a name and one of"},
+        {"'int': -5", "'int': 5, 'uint': 5", "constants[0]: must have 'name' and one of"},
         {"4294967295", "-1", "constants[1].uint: must be from 0 to 4294967295"},
         {"'float': 0.5", "'float': '0.5'", "constants[2].float: must be a number"},
         {"'halo_rows': 2", "'halo_rows': 0", "arguments[0].halo_rows: must be from 1 to 1024"},
-        {"'halo_rows': 2", "'halo_rows': 2, 'local_bytes': 4", "arguments[0].halo_rows: goes without 'local_bytes'"},
+        {"'halo_rows': 2", "'halo_rows': 2, 'local_bytes': 4",
+         "arguments[0].halo_rows: not allowed with 'local_bytes'"},
         {"{'name': 'in', 'halo_rows': 2}", "{'name': 'in', 'local_bytes': 2}",
-         "arguments[0].local_bytes: 'in' is a buffer"},
+         "arguments[0].local_bytes: not allowed for the buffer 'in'"},
         {"{'name': 'in', 'halo_rows': 2}", "{'name': 'exit', 'halo_rows': 2}",
-         "arguments[0].name: there is no buffer 'exit'"},
+         "arguments[0].name: unknown buffer 'exit'"},
         {"'local_bytes': 256", "'local_bytes': 0", "arguments[4].local_bytes: must be from 1"},
     };
     refuse_changes(whole_text, bad, sizeof bad / sizeof *bad);
     refuse("{'kernel': 'k', 'columns': 16, 'rows': 16, 'buffers': [{'name': 'in', 'access': 'read', "
            "'element_bytes': 1}]}",
-           "buffers: nothing is written");
+           "buffers: at least one must be written");
     refuse("[]", "");
     refuse("", "");
 }
@@ -225,19 +226,19 @@ Test(lab_bindings, more_than_there_is_room_for_is_refused)
     char *longest = malloc(LAB_BINDINGS_BYTES_MAX + 2);
     memset(longest, ' ', LAB_BINDINGS_BYTES_MAX + 1);
     longest[LAB_BINDINGS_BYTES_MAX + 1] = '\0';
-    refuse(longest, "is longer than");
+    refuse(longest, "must have at most");
     free(longest);
 
     refuse_more_passes("{'kernel': 'k'}", LAB_PASSES_MAX, "passes: must have from 1 to 16 entries");
-    refuse_more_passes("{'kernel': 'k'}", COX_PASSES_MAX, "passes: there are more than 8 that are not fused");
+    refuse_more_passes("{'kernel': 'k'}", COX_PASSES_MAX, "passes: more than 8 are not fused");
     refuse_more_passes(
         "{'kernel': 'k'}, {'kernel': 'k', 'fused': true}, {'kernel': 'k', 'fused': true}, {'kernel': 'k', "
         "'fused': true}, {'kernel': 'k', 'fused': true}, {'kernel': 'k', 'fused': true}, {'kernel': 'k', "
         "'fused': true}, {'kernel': 'k', 'fused': true}, {'kernel': 'k', 'fused': true}",
-        1, "passes: more than 8 are fused");
+        1, "passes: more than 8 consecutive passes are fused");
     char *of_one = copies("{'name': 'in', 'whole': true}", COX_ARGUMENTS_MAX), pass[2048];
     snprintf(pass, sizeof pass, "{'kernel': 'k', 'arguments': [%s]}", of_one);
-    refuse_more_passes(pass, 3, "passes[2].arguments: there are more than 64 of all passes");
+    refuse_more_passes(pass, 3, "passes[2].arguments: more than 64 in all passes");
     free(of_one);
 }
 
@@ -256,7 +257,7 @@ Test(lab_bindings, the_example_is_found_with_its_json_beside_it)
     cr_assert_null(kernel);
     cr_assert_not_null(strstr(why, "/nowhere/b.json: No such file"), "%s", why);
     cr_assert_not(lab_user_kernel_load("/tmp", NULL, &kernel, why, sizeof why));
-    cr_assert_not_null(strstr(why, "/tmp: is no regular file"), "%s", why);
+    cr_assert_not_null(strstr(why, "/tmp: not a regular file"), "%s", why);
 }
 
 /* --- Contents of buffers ------------------------------------------------------------------------------------------ */
@@ -319,7 +320,7 @@ Test(lab_bindings, buffers_are_filled_as_the_json_says)
         fclose(file);
         cr_assert_eq(lab_user_fill(&pipeline, 1, data, why, sizeof why), sizes[i] == 32, "%zu: %s", sizes[i], why);
     }
-    cr_assert_not_null(strstr(why, "must have the 32 bytes of \"table\", not more than 32"), "%s", why);
+    cr_assert_not_null(strstr(why, "must have 32 bytes for buffer \"table\", but has more than 32"), "%s", why);
     cr_assert(data[0] == 65 && data[31] == 96);
 
     cr_assert(lab_user_in_place(&pipeline));

@@ -142,8 +142,8 @@ Test(lab_energy, says_that_a_counter_may_not_be_read)
     make_domain("intel-rapl:0", "package-0", 0);
     snprintf(path, sizeof path, "%s/intel-rapl:0/energy_uj", folder);
     unlink(path); /* root may read everything, so remove the file */
-    refuse(folder, "cannot be read");
+    refuse(folder, "cannot read");
     make_domain("intel-rapl:0", "package-0", 0);
     put_file("intel-rapl:0", "energy_uj", "many");
-    refuse(folder, "cannot be read");
+    refuse(folder, "cannot read");
 }

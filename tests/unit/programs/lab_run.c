@@ -214,7 +214,7 @@ Test(lab_disturb, a_hog_uses_its_processor_and_only_while_it_is_on)
     size_t count;
     cr_assert(lab_disturber_start(&hog, 1, &disturber, why, sizeof why), "%s", why);
     cr_assert(lab_disturber_prepare(disturber, &cpu, 1, NULL, &which, why, sizeof why), "%s", why);
-    cr_assert_not_null(strstr(lab_disturber_note(disturber, 0), "where the first CPU device computes"));
+    cr_assert_not_null(strstr(lab_disturber_note(disturber, 0), "used by the first CPU device"));
     pid_t pid = lab_disturber_children(disturber, &count)[0];
     cr_assert_eq(count, 1);
 
@@ -328,7 +328,7 @@ Test(lab_disturb_quota, refuses_where_there_are_no_groups)
     cr_assert_not_null(mkdtemp(root));
     cr_assert_not(lab_quota_open(root, &quota, why, sizeof why));
     cr_assert_null(quota);
-    cr_assert_not_null(strstr(why, "no control group hierarchy"), "%s", why);
+    cr_assert_not_null(strstr(why, "no control groups are mounted"), "%s", why);
 
     /* A hierarchy without the cpu controller, so its files are missing. */
     static const char *const folders[] = {"proc", "proc/self", "group", "group/mine"};
@@ -339,7 +339,7 @@ Test(lab_disturb_quota, refuses_where_there_are_no_groups)
     write_text(root, "proc/self/mountinfo", "30 29 0:26 / /group rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
     write_text(root, "proc/self/cgroup", "0::/mine\n");
     cr_assert_not(lab_quota_open(root, &quota, why, sizeof why));
-    cr_assert_not_null(strstr(why, "not given to groups"), "%s", why);
+    cr_assert_not_null(strstr(why, "not enabled for control groups"), "%s", why);
     snprintf(path, sizeof path, "%s/group/mine/coxswain-lab-%d", root, (int)getpid());
     cr_assert_neq(access(path, F_OK), 0, "the group was left behind");
 

@@ -121,16 +121,16 @@ Test(lab_scenario, refuses_what_is_no_json_with_line_and_column)
 
 Test(lab_scenario, refuses_unknown_keys_wherever_they_are)
 {
-    refuse(TEN "'row': 1, " ONE, "the file: the key 'row' is not known here");
-    refuse(DEVICE("'speed': 2"), "devices[0]: the key 'speed'");
-    refuse(DEVICE("'outliers': {'probability': 0, 'factor': 1, 'x': 1}"), "devices[0].outliers: the key 'x'");
-    refuse(DEVICE("'thermal': {'t': 1}"), "devices[0].thermal: the key 't'");
+    refuse(TEN "'row': 1, " ONE, "the file: unknown key 'row'");
+    refuse(DEVICE("'speed': 2"), "devices[0]: unknown key 'speed'");
+    refuse(DEVICE("'outliers': {'probability': 0, 'factor': 1, 'x': 1}"), "devices[0].outliers: unknown key 'x'");
+    refuse(DEVICE("'thermal': {'t': 1}"), "devices[0].thermal: unknown key 't'");
     refuse(ROWS ONE ", 'changes': [{'gone': true}, {'frames': 1}]", "changes[");
-    refuse(ROWS TWO ", 'contention': [{'factor': 1}]", "contention[0]: the key 'factor'");
-    refuse(ROWS ONE ", 'heavy': [{'factor': 1}]", "heavy[0]: the key 'factor'");
-    refuse(ROWS ONE ", 'scenes': {'factor': 1}", "scenes: the key 'factor'");
-    refuse(ROWS ONE ", 'bars': {'ewma': {'average': 1}}", "bars.ewma: the key 'average'");
-    refuse(TEN "'a\\u0001b': 1, " ONE, "the key 'a?b'");
+    refuse(ROWS TWO ", 'contention': [{'factor': 1}]", "contention[0]: unknown key 'factor'");
+    refuse(ROWS ONE ", 'heavy': [{'factor': 1}]", "heavy[0]: unknown key 'factor'");
+    refuse(ROWS ONE ", 'scenes': {'factor': 1}", "scenes: unknown key 'factor'");
+    refuse(ROWS ONE ", 'bars': {'ewma': {'average': 1}}", "bars.ewma: unknown key 'average'");
+    refuse(TEN "'a\\u0001b': 1, " ONE, "unknown key 'a?b'");
 }
 
 Test(lab_scenario, refuses_numbers_out_of_range)
@@ -156,9 +156,9 @@ Test(lab_scenario, refuses_numbers_out_of_range)
     }
     refuse(TEN "'devices': [{'name': 'a', 'row_us': 0}]", "devices[0].row_us: must be from 1e-06");
     refuse(TEN "'devices': [{'name': 'a', 'row_us': -3}]", "devices[0].row_us: must be from");
-    refuse(TEN "'devices': [{'name': 'a'}]", "devices[0].row_us: is missing");
+    refuse(TEN "'devices': [{'name': 'a'}]", "devices[0].row_us: missing");
     refuse(DEVICE("'outliers': {'probability': 1.5, 'factor': 2}"), "outliers.probability: must be from 0 to 1");
-    refuse(DEVICE("'outliers': {'probability': 0.5}"), "outliers.factor: is missing");
+    refuse(DEVICE("'outliers': {'probability': 0.5}"), "outliers.factor: missing");
     refuse(DEVICE("'thermal': {'factor': 0.5, 'seconds': 1}"), "thermal.factor: must be from 1");
     refuse(DEVICE("'thermal': {'factor': 1.5, 'seconds': 0}"), "thermal.seconds: must be");
 }
@@ -167,16 +167,16 @@ Test(lab_scenario, refuses_wrong_types)
 {
     refuse("'rows': 10.5, " ONE, "rows: must be a whole number");
     refuse("'rows': '10', " ONE, "rows: must be a whole number");
-    refuse(ONE, "rows: is missing");
+    refuse(ONE, "rows: missing");
     refuse(TEN "'name': 5, " ONE, "name: must be a string");
     refuse(TEN "'name': '', " ONE, "name: must have from 1 to");
-    refuse(TEN "'name': 'a\\nb', " ONE, "name: must not hold control characters");
+    refuse(TEN "'name': 'a\\nb', " ONE, "name: must not contain control characters");
     refuse(TEN "'devices': {}", "devices: must be an array");
-    refuse("'rows': 10", "devices: is missing");
+    refuse("'rows': 10", "devices: missing");
     refuse(TEN "'devices': [5]", "devices[0]: must be an object");
     refuse(TEN "'devices': [{'name': 'a', 'row_us': '1'}]", "devices[0].row_us: must be a number");
     refuse(DEVICE("'overlap': 1"), "overlap: must be true or false");
-    refuse(TEN "'devices': [{'row_us': 1}]", "devices[0].name: is missing");
+    refuse(TEN "'devices': [{'row_us': 1}]", "devices[0].name: missing");
     refuse(TEN ONE ", 'changes': {}", "changes: must be an array");
     refuse(TEN ONE ", 'changes': []", "changes: must have from 1 to 64 entries, not 0");
     refuse(TEN ONE ", 'scenes': []", "scenes: must be an object");
@@ -184,8 +184,8 @@ Test(lab_scenario, refuses_wrong_types)
     refuse(BARS("'ewma': 1"), "bars.ewma: must be an object");
     refuse(BARS("'ewma': {'mean': '1'}"), "bars.ewma.mean: must be a number");
     refuse(BARS("'ewma': {'mean': -1}"), "bars.ewma.mean: must be from 0");
-    refuse(BARS("'ewwma': {'mean': 1}"), "bars: there is no policy 'ewwma'");
-    refuse(BARS("'ewma': {'mean': 1, 'p99_of': 'nobody'}"), "bars.ewma.p99_of: there is no policy 'nobody'");
+    refuse(BARS("'ewwma': {'mean': 1}"), "bars: unknown policy 'ewwma'");
+    refuse(BARS("'ewma': {'mean': 1, 'p99_of': 'nobody'}"), "bars.ewma.p99_of: unknown policy 'nobody'");
     refuse(TEN ONE ", 'objective': 'speed'", "objective: must be 'throughput', 'latency' or 'energy'");
 }
 
@@ -195,11 +195,11 @@ Test(lab_scenario, refuses_no_devices_and_too_many)
     refuse(TEN "'devices': [{'name': 'a', 'count': 0, 'row_us': 1}]", "count: must be from 1 to 32");
     refuse(TEN "'devices': [{'name': 'a', 'count': 33, 'row_us': 1}]", "count: must be from 1 to 32");
     refuse(TEN "'devices': [{'name': 'a', 'count': 30, 'row_us': 1}, {'name': 'b', 'count': 3, 'row_us': 1}]",
-           "devices[1]: with it there are more than 32 devices");
+           "devices[1]: more than 32 devices in total");
     refuse(TEN "'devices': [{'name': 'a', 'row_us': 1}, {'name': 'a', 'row_us': 1}]",
-           "devices[1].name: there is a device of that name already");
+           "devices[1].name: a device of this name already exists");
     refuse(TEN "'devices': [{'name': 'a-1', 'row_us': 1}, {'name': 'a', 'count': 2, 'row_us': 1}]",
-           "devices[1].name: there is a device of that name already");
+           "devices[1].name: a device of this name already exists");
 }
 
 Test(lab_scenario, refuses_arrays_that_are_too_long)
@@ -220,7 +220,7 @@ Test(lab_scenario, refuses_arrays_that_are_too_long)
     char *longest = malloc(LAB_SCENARIO_BYTES_MAX + 2);
     memset(longest, ' ', LAB_SCENARIO_BYTES_MAX + 1);
     longest[LAB_SCENARIO_BYTES_MAX + 1] = '\0';
-    refuse_text(longest, "is longer than 262144 bytes");
+    refuse_text(longest, "must have at most 262144 bytes");
     free(longest);
 }
 
@@ -228,25 +228,25 @@ Test(lab_scenario, refuses_changes_that_make_no_sense)
 {
     refuse(CHANGE("'device': 'a'"), "changes[0]: must have one of");
     refuse(CHANGE("'device': 'a', 'slower': 2, 'gone': true"), "changes[0]: must have one of");
-    refuse(CHANGE("'device': 'b', 'slower': 2"), "changes[0].device: there is no device 'b'");
-    refuse(CHANGE("'slower': 2"), "changes[0].device: is missing");
-    refuse(CHANGE("'device': 'a', 'rows': 500"), "device: does not go with");
+    refuse(CHANGE("'device': 'b', 'slower': 2"), "changes[0].device: unknown device 'b'");
+    refuse(CHANGE("'slower': 2"), "changes[0].device: missing");
+    refuse(CHANGE("'device': 'a', 'rows': 500"), "device: not allowed with");
     refuse(CHANGE("'rows': 5"), "changes[0].rows: must be from 10");
     refuse(CHANGE("'device': 'a', 'slower': 0"), "changes[0].slower: must be from");
     refuse(CHANGE("'device': 'a', 'slower': -1"), "changes[0].slower: must be from");
-    refuse(CHANGE("'device': 'a', 'slower': 2, 'period': 9"), "go with 'drift'");
+    refuse(CHANGE("'device': 'a', 'slower': 2, 'period': 9"), "are only allowed with 'drift'");
     refuse(CHANGE("'device': 'a', 'drift': 1, 'period': 9"), "drift: must be from 0 to 0.99");
-    refuse(CHANGE("'device': 'a', 'drift': 0.5"), "period: is missing");
+    refuse(CHANGE("'device': 'a', 'drift': 0.5"), "period: missing");
     refuse(CHANGE("'device': 'a', 'drift': 0.5, 'period': 0"), "period: must be");
     refuse(CHANGE("'device': 'a', 'slower': 2, 'from': 400"), "from: must be from 0 to 399");
     refuse(CHANGE("'device': 'a', 'slower': 2, 'from': -1"), "from: must be from 0 to 399");
     refuse(CHANGE("'device': 'a', 'slower': 2, 'to': 401"), "to: must be from 1 to 400");
     refuse(CHANGE("'device': 'a', 'slower': 2, 'from': 9, 'to': 9"), "to: must be after");
     refuse(ROWS TWO ", 'changes': [{'device': 'a', 'gone': false}]", "gone: must be true");
-    refuse(CHANGE("'device': 'a', 'gone': true"), "in frame 0 no device is left");
+    refuse(CHANGE("'device': 'a', 'gone': true"), "no device is left in frame 0");
     refuse(ROWS TWO ", 'changes': [{'device': 'a', 'from': 5, 'to': 50, 'gone': true}, {'device': 'b', 'from': 49, "
                     "'to': 60, 'gone': true}]",
-           "in frame 49 no device is left");
+           "no device is left in frame 49");
     accept(ROWS TWO ", 'changes': [{'device': 'a', 'from': 5, 'to': 50, 'gone': true}, {'device': 'b', 'from': 50, "
                     "'to': 60, 'gone': true}]");
 }
@@ -270,34 +270,35 @@ Test(lab_scenario, reads_passes)
 Test(lab_scenario, refuses_passes_that_make_no_sense)
 {
     refuse(PASSES(""), "passes: must have from 1 to 8 entries");
-    refuse(PASSES("{'columns': 1}"), "passes[0]: the key 'columns'");
+    refuse(PASSES("{'columns': 1}"), "passes[0]: unknown key 'columns'");
     refuse(PASSES("{}, {'rows': 0}"), "passes[1].rows: must be from 1 to");
-    refuse(TEN "'granule': 4, " TWO ", 'passes': [{}, {'rows': 3}]", "passes[1].rows: must be a granule");
-    refuse(PASSES("{'before_us': 1}"), "passes[0]: there is no pass before the first");
+    refuse(TEN "'granule': 4, " TWO ", 'passes': [{}, {'rows': 3}]", "passes[1].rows: must be at least 'granule'");
+    refuse(PASSES("{'before_us': 1}"), "passes[0]: 'before_us' and 'moved_row_us' are not allowed in the first pass");
     refuse(PASSES("{}, {'before_us': -1}"), "passes[1].before_us: must be from 0");
-    refuse(PASSES("{'devices': [{'row_us': 1}]}"), "passes[0].devices[0].device: is missing");
-    refuse(PASSES("{'devices': [{'device': 'z'}]}"), "passes[0].devices[0].device: there is no device");
+    refuse(PASSES("{'devices': [{'row_us': 1}]}"), "passes[0].devices[0].device: missing");
+    refuse(PASSES("{'devices': [{'device': 'z'}]}"), "passes[0].devices[0].device: unknown device");
     refuse(PASSES("{'devices': [{'device': 'a', 'row_us': 0}]}"), "passes[0].devices[0].row_us");
-    refuse(ROWS TWO ", 'passes': [{}, {}], 'changes': [{'from': 1, 'rows': 5}]", "changes[0].rows: does not go with");
-    refuse(ROWS TWO ", 'passes': [{}, {}], 'objective': 'energy'", "objective: the least energy of several passes");
+    refuse(ROWS TWO ", 'passes': [{}, {}], 'changes': [{'from': 1, 'rows': 5}]", "changes[0].rows: not allowed with");
+    refuse(ROWS TWO ", 'passes': [{}, {}], 'objective': 'energy'",
+           "objective: energy is not supported with several passes");
     refuse(TEN "'frames': 20000, " TWO ", 'passes': [{}, {'rows': 1000000}]", "frames times granules");
 }
 
 Test(lab_scenario, refuses_contention_and_rows_that_make_no_sense)
 {
-    refuse(ROWS ONE ", 'contention': [{'slower': 2}]", "contention[0].devices: two devices are needed");
-    refuse(ROWS TWO ", 'contention': [{'devices': ['a'], 'slower': 2}]", "two devices are needed");
-    refuse(ROWS TWO ", 'contention': [{'devices': ['a', 'a'], 'slower': 2}]", "two devices are needed");
-    refuse(ROWS TWO ", 'contention': [{'devices': ['a', 5], 'slower': 2}]", "must hold names");
+    refuse(ROWS ONE ", 'contention': [{'slower': 2}]", "contention[0].devices: must name at least two devices");
+    refuse(ROWS TWO ", 'contention': [{'devices': ['a'], 'slower': 2}]", "must name at least two devices");
+    refuse(ROWS TWO ", 'contention': [{'devices': ['a', 'a'], 'slower': 2}]", "must name at least two devices");
+    refuse(ROWS TWO ", 'contention': [{'devices': ['a', 5], 'slower': 2}]", "must contain only names");
     refuse(ROWS TWO ", 'contention': [{'devices': [], 'slower': 2}]", "contention[0].devices: must have from 1");
     refuse(ROWS TWO ", 'contention': [{'slower': 0.9}]", "slower: must be from 1 to");
-    refuse(ROWS ONE ", 'heavy': [{'first': 0.6, 'rows': 0.5, 'slower': 2}]", "heavy[0]: the heavy rows end below");
+    refuse(ROWS ONE ", 'heavy': [{'first': 0.6, 'rows': 0.5, 'slower': 2}]", "heavy[0]: 'first' plus 'rows'");
     refuse(ROWS ONE ", 'heavy': [{'rows': 0.5, 'slower': 2}], 'scenes': {'frames': 5, 'segments': 3, 'share': 0.5, "
                     "'slower': 2}",
-           "scenes: does not go with");
+           "scenes: not allowed with");
     refuse(ROWS ONE ", 'scenes': {'frames': 0, 'segments': 3, 'share': 0.5, 'slower': 2}", "scenes.frames");
     refuse(ROWS ONE ", 'scenes': {'frames': 5, 'segments': 99, 'share': 0.5, 'slower': 2}", "scenes.segments");
-    refuse(ROWS ONE ", 'scenes': {'frames': 5, 'segments': 4, 'slower': 2}", "scenes.share: is missing");
+    refuse(ROWS ONE ", 'scenes': {'frames': 5, 'segments': 4, 'slower': 2}", "scenes.share: missing");
 }
 
 Test(lab_scenario, says_what_the_file_says_of_chance_and_threads)
@@ -326,39 +327,39 @@ Test(lab_scenario, says_what_the_file_says_of_chance_and_threads)
 
 Test(lab_scenario, refuses_chance_and_threads_that_make_no_sense)
 {
-    refuse(DEVICE("'jitter_tail': {'probability': 0.1, 'times': 4}"), "jitter_tail: goes with 'jitter'");
+    refuse(DEVICE("'jitter_tail': {'probability': 0.1, 'times': 4}"), "jitter_tail: is only allowed with 'jitter'");
     refuse(DEVICE("'jitter': 0.5, 'jitter_tail': {'probability': 0.1, 'times': 5}"),
-           "devices[0].jitter_tail.times: times 'jitter' must be at most 2");
+           "devices[0].jitter_tail.times: 'times' multiplied by 'jitter' must be at most 2");
     refuse(DEVICE("'jitter': 0.5, 'jitter_tail': {'probability': 0.1, 'times': 0.5}"), "times: must be from 1");
-    refuse(DEVICE("'jitter': 0.5, 'jitter_tail': {'times': 2}"), "jitter_tail.probability: is missing");
+    refuse(DEVICE("'jitter': 0.5, 'jitter_tail': {'times': 2}"), "jitter_tail.probability: missing");
     refuse(DEVICE("'level': {'change': 0.01, 'lag': 1}"), "devices[0].level.lag: must be from 0 to 0.999");
-    refuse(DEVICE("'level': {'change': 0.01}"), "level.lag: is missing");
+    refuse(DEVICE("'level': {'change': 0.01}"), "level.lag: missing");
     refuse(DEVICE("'level': {'change': -0.01, 'lag': 0.5}"), "level.change: must be from 0");
     refuse(DEVICE("'jumps': {'frames': 0, 'sigma': 0.1}"), "jumps.frames: must be from 1");
-    refuse(DEVICE("'jumps': {'frames': 5, 'sigma': 0.1, 'x': 1}"), "devices[0].jumps: the key 'x'");
+    refuse(DEVICE("'jumps': {'frames': 5, 'sigma': 0.1, 'x': 1}"), "devices[0].jumps: unknown key 'x'");
     refuse(DEVICE("'launch_tail': {'probability': 0.1, 'median_us': 5, 'p99_us': 4}"),
-           "launch_tail.p99_us: must not be less than 'median_us'");
+           "launch_tail.p99_us: must be at least 'median_us'");
     refuse(DEVICE("'launch_tail': {'probability': 2, 'median_us': 5, 'p99_us': 6}"), "probability: must be from");
     refuse(DEVICE("'launch_tail': 5"), "devices[0].launch_tail: must be an object");
-    refuse(ROWS TWO ", 'engine': {'wake': 1}", "engine: the key 'wake' is not known here");
+    refuse(ROWS TWO ", 'engine': {'wake': 1}", "engine: unknown key 'wake'");
     refuse(ROWS TWO ", 'engine': {'wake_us': -1}", "engine.wake_us: must be from 0");
     refuse(ROWS TWO ", 'engine': {'busy_us': 1e7}", "engine.busy_us: must be from 0");
     refuse(ROWS TWO ", 'engine': {'clock': 'wall'}", "engine.clock: must be 'device' or 'host'");
-    refuse(ROWS TWO ", 'engine': {'beside': ['c']}", "engine.beside: there is no device 'c'");
-    refuse(ROWS TWO ", 'engine': {'tail': {'probability': 0.1}}", "engine.tail.median_us: is missing");
-    refuse(ROWS TWO ", 'application': {'busy_us': 1}", "application: the key 'busy_us'");
+    refuse(ROWS TWO ", 'engine': {'beside': ['c']}", "engine.beside: unknown device 'c'");
+    refuse(ROWS TWO ", 'engine': {'tail': {'probability': 0.1}}", "engine.tail.median_us: missing");
+    refuse(ROWS TWO ", 'application': {'busy_us': 1}", "application: unknown key 'busy_us'");
     refuse(ROWS TWO ", 'application': {'pause_frames': 0}", "application.pause_frames: must be from 1");
     refuse(ROWS TWO ", 'application': {'idle_us': 0}", "application.idle_us: must be from 0.001");
-    refuse(ROWS TWO ", 'engine': {'stall': {}}", "engine.stall.probability: is missing");
+    refuse(ROWS TWO ", 'engine': {'stall': {}}", "engine.stall.probability: missing");
     refuse(ROWS TWO ", 'engine': {'submit': []}", "engine.submit: must be an object");
     refuse(DEVICE("'trace': []"), "devices[0].trace: must have from 1 to 8192 entries");
     refuse(DEVICE("'trace': [1, 0]"), "devices[0].trace: must hold numbers from 0.001 to 1000");
     refuse(DEVICE("'trace': ['1']"), "devices[0].trace: must hold numbers");
-    refuse(ROWS TWO ", 'links': [{'devices': ['a']}]", "links[0].devices: two devices are needed");
+    refuse(ROWS TWO ", 'links': [{'devices': ['a']}]", "links[0].devices: must name at least two devices");
     refuse(ROWS TWO ", 'links': [{'devices': ['a', 'b']}, {'devices': ['a', 'b']}]",
-           "links[1].devices: 'a' is at another link");
+           "links[1].devices: 'a' already has another link");
     refuse(ROWS TWO ", 'bursts': [{'every_ms': 5, 'median_us': 1, 'p99_us': 2}]",
-           "bursts[0]: stops neither devices nor the engine");
+           "bursts[0]: must have 'devices' or 'engine'");
     refuse(ROWS TWO ", 'bursts': [{'engine': true, 'every_ms': 0, 'median_us': 1, 'p99_us': 2}]",
            "bursts[0].every_ms: must be from 0.1");
 }
@@ -514,7 +515,7 @@ Test(lab_scenario, loads_files_and_says_why_it_cannot)
     for (size_t i = 0; i <= sizeof irregular / sizeof *irregular; i++) {
         const char *name = i < sizeof irregular / sizeof *irregular ? irregular[i] : path;
         cr_assert_null(lab_scenario_load(name, why, sizeof why));
-        cr_assert_not_null(strstr(why, "no regular file"), "%s", why);
+        cr_assert_not_null(strstr(why, "not a regular file"), "%s", why);
     }
     unlink(path);
     cr_assert_null(lab_scenario_load("no-such-scenario", why, sizeof why));

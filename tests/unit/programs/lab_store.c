@@ -529,7 +529,7 @@ Test(lab_store, refuses_what_is_no_database)
     const size_t sizes[] = {1, 15, 16, 99, 512, 5000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         write_file(path, noise, sizes[i]);
-        refuse(path, "it is no SQLite database");
+        refuse(path, "not an SQLite database");
     }
 }
 
@@ -550,10 +550,10 @@ Test(lab_store, refuses_other_schemas_but_not_added_views)
 {
     static const struct {
         const char *sql, *words; /* NULL: not refused */
-    } steps[] = {{"PRAGMA user_version = 2", "version 2, this program knows version 1"},
-                 {"PRAGMA user_version = 0", "version 0, this program knows version 1"},
+    } steps[] = {{"PRAGMA user_version = 2", "version 2; this program supports version 1"},
+                 {"PRAGMA user_version = 0", "version 0; this program supports version 1"},
                  {"PRAGMA user_version = 1; CREATE VIEW mine AS SELECT * FROM frame", NULL},
-                 {"ALTER TABLE shadow ADD COLUMN colour", "'shadow' is not what it should be"},
+                 {"ALTER TABLE shadow ADD COLUMN colour", "'shadow' is different from schema.sql"},
                  {"DROP TABLE shadow", "'shadow' is missing"}};
     make_one();
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -607,14 +607,14 @@ Test(lab_store, refuses_folders_links_pipes_and_nothing)
     char other[160];
     make_one();
     refuse(folder, "directory");
-    refuse("", "a file's name is needed");
+    refuse("", "the file name is empty");
     snprintf(other, sizeof other, "%s/link.db", folder);
     cr_assert_eq(symlink(path, other), 0);
     refuse_to_record(other, "symbolic link");
     read_it(other, "reading follows it");
     snprintf(other, sizeof other, "%s/pipe", folder);
     cr_assert_eq(mkfifo(other, 0600), 0);
-    refuse(other, "no regular file");
+    refuse(other, "not a regular file");
     snprintf(other, sizeof other, "%s/none/session.db", folder);
     refuse(other, "No such file");
     snprintf(other, sizeof other, "%s/none.db", folder);
@@ -636,7 +636,7 @@ Test(lab_store, refuses_a_journal_that_names_another_file)
     close_store(open_store());
     unlink(journal);
     cr_assert_eq(symlink("/dev/zero", journal), 0);
-    refuse_to_record(path, "no regular file");
+    refuse_to_record(path, "not a regular file");
 }
 
 Test(lab_store, a_link_in_the_folder_part_is_no_link)
@@ -660,7 +660,7 @@ Test(lab_store, refuses_what_cannot_be_written_but_reads_it)
         cr_assert(chown(path, NOBODY, NOBODY) == 0 && chown(folder, NOBODY, NOBODY) == 0);
         cr_assert_eq(seteuid(NOBODY), 0);
     }
-    refuse_to_record(path, "cannot be written");
+    refuse_to_record(path, "cannot write to its folder");
     answers("SELECT count(*) FROM frame", "500");
     snprintf(path, sizeof path, "%s/new.db", folder);
     refuse_to_record(path, "ermission denied");
@@ -682,10 +682,10 @@ Test(lab_store, refuses_a_file_that_another_process_or_program_is_writing)
     cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
     cr_assert_eq(sqlite3_exec(db, "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_vfs_find(NULL)->xSleep = no_sleep;
-    refuse_to_record(path, "another process is writing it");
+    refuse_to_record(path, "another process is writing to it");
     sqlite3_close(db);
     struct lab_store *first = open_store();
-    refuse_to_record(path, "another program is recording into it");
+    refuse_to_record(path, "another process is recording to it");
     close_store(first);
     close_store(open_store());
 }

@@ -392,7 +392,7 @@ Test(lab_telemetry, a_machine_that_tells_nothing_has_notes_and_no_sources)
 {
     open_tree();
     cr_assert_eq(lab_telemetry_count(telemetry), 0);
-    cr_assert(note("the cores"));
+    cr_assert(note("cores: "));
     cr_assert(note("modprobe coretemp"));
     cr_assert(note("modprobe intel_rapl_msr"));
     lab_telemetry_read(telemetry, true, values);
@@ -508,7 +508,7 @@ Test(lab_telemetry, an_event_that_never_counts_is_noted)
 {
     open_with_perf(0);
     cr_assert_not(has("power of package-0"));
-    cr_assert(note("stands still"));
+    cr_assert(note("does not change"));
 }
 
 Test(lab_telemetry, says_what_would_permit_powercap_and_perf)

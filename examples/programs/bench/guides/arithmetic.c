@@ -66,16 +66,16 @@ static void say_ceilings(const struct guides_device *device,
          v < experiment->count && cells[v].ratio.high >= 0.97 && cells[v].ratio.median >= 0.9; v++)
         free_adds = ceilings[v].number;
 
-    guides_say(
-        text, bytes,
-        "A copy does %s Mpixel/s (%.1f GB/s); %.1f × 10⁹ multiply-adds a second are the most. ",
-        guides_number(device->copy_rate, copy, sizeof copy), device->copy_rate * 8e-3,
-        device->add_rate * 1e-3);
+    guides_say(text, bytes,
+               "A copy reaches %s Mpixel/s (%.1f GB/s); the peak is %.1f × 10⁹ multiply-adds "
+               "per second. ",
+               guides_number(device->copy_rate, copy, sizeof copy), device->copy_rate * 8e-3,
+               device->add_rate * 1e-3);
     if (free_adds)
-        guides_say(text, bytes, "Up to %u multiply-adds a pixel cost nothing beyond the noise. ",
+        guides_say(text, bytes, "Up to %u multiply-adds per pixel cost nothing beyond the noise. ",
                    free_adds);
     else
-        guides_say(text, bytes, "Already %u multiply-adds a pixel cost time. ", ceilings[1].number);
+        guides_say(text, bytes, "Even %u multiply-adds per pixel cost time. ", ceilings[1].number);
 
     guides_say(text, bytes, "Both ceilings meet at %.1f. ", device->add_rate / device->copy_rate);
 }
@@ -97,7 +97,7 @@ static size_t expect_24(const struct guides_device *device, const struct guides_
     }
 
 static const struct guides_variant vectors[] = {
-    VECTOR("scalar", "float, vectors left to the compiler", "-D VEC=1 -D CHAINS=1", "ceiling", 1),
+    VECTOR("scalar", "float, vectorised by the compiler", "-D VEC=1 -D CHAINS=1", "ceiling", 1),
     VECTOR("hint_8", "float, hint at float8", "-D VEC=1 -D CHAINS=1 -D HINT=float8", "ceiling", 1),
     VECTOR("loop", "float, 16 pixels in a loop", "-D VEC=1 -D CHAINS=1", "ceiling_loop", 16),
     VECTOR("float2", "float2", "-D VEC=2 -D CHAINS=1", "ceiling", 2),
@@ -141,7 +141,7 @@ static const struct guides_variant loops[] = {
     FILTER("kept", "count known, #pragma unroll 1", "filter_kept"),
     FILTER("define", "count known (-D)", "filter_define"),
     FILTER("pragma", "count known, #pragma unroll", "filter_pragma"),
-    FILTER("hand_4", "by hand, four a turn, count as an argument", "filter_hand_4"),
+    FILTER("hand_4", "by hand, four per iteration, count as an argument", "filter_hand_4"),
     FILTER("hand", "by hand, all 16", "filter_hand"),
 };
 
@@ -212,12 +212,9 @@ static const struct guides_variant pointers[] = {
 const struct guides_experiment guides_arithmetic[] = {
     {.key = "ceilings",
      .title = "Ceilings",
-     .guide =
-         "Find out first what binds a kernel: the bytes it moves or the operations it does. The "
-         "kernel does n "
-         "multiply-adds on each pixel it copies (4 bytes in, 4 out). Predicted: the lower of the "
-         "copy's rate and "
-         "what the highest rate of multiply-adds allows.",
+     .guide = "First find out what limits a kernel: memory or arithmetic. This kernel does n "
+              "multiply-adds on each pixel it copies (4 bytes in, 4 out). Predicted: the "
+              "lower of the copy's rate and the rate that the peak of multiply-adds allows.",
      .source = "ceilings.cl",
      .no_contest = true,
      .tolerance = 1e-4,
@@ -228,11 +225,9 @@ const struct guides_experiment guides_arithmetic[] = {
      GUIDES_VARIANTS(ceilings)},
     {.key = "vectors",
      .title = "Vectors: explicit and implicit",
-     .guide =
-         "Guides for CPUs and older GPUs ask for float4 to float16; newer ones for scalars, of "
-         "which the compiler "
-         "makes vectors over the work-items. 24 multiply-adds on each pixel. Predicted: the "
-         "ceiling.",
+     .guide = "Guides for CPUs and older GPUs recommend float4 to float16. Newer ones "
+              "recommend scalars, which the compiler vectorises over work-items. 24 "
+              "multiply-adds per pixel. Predicted: the ceiling.",
      .source = "ceilings.cl",
      .tolerance = 1e-4,
      .expect = expect_24,
@@ -240,32 +235,26 @@ const struct guides_experiment guides_arithmetic[] = {
      GUIDES_VARIANTS(vectors)},
     {.key = "unroll",
      .title = "Loops unrolled",
-     .guide =
-         "Unroll short loops: by hand, by a pragma, or by letting the compiler know their count. A "
-         "filter of 16 "
-         "taps. Predicted: the copy's rate, as if only memory counted.",
+     .guide = "Unroll short loops: by hand, with a pragma, or with a constant count. A filter "
+              "of 16 taps. Predicted: the copy's rate, as if only memory mattered.",
      .source = "loops.cl",
      .tolerance = 1e-5,
      .expect = expect_filter,
      GUIDES_VARIANTS(loops)},
     {.key = "functions",
      .title = "Functions: native, half, relaxed",
-     .guide =
-         "Use native_* and half_* where their exactness will do, or -cl-fast-relaxed-math. "
-         "(exp(−v) + log(1 + v)) / (1 + sqrt(v)) for each pixel. Predicted: the copy's rate, as if "
-         "only memory "
-         "counted.",
+     .guide = "Use native_* and half_* if their accuracy is sufficient, or "
+              "-cl-fast-relaxed-math. (exp(−v) + log(1 + v)) / (1 + sqrt(v)) for each pixel. "
+              "Predicted: the copy's rate, as if only memory mattered.",
      .source = "loops.cl",
      .tolerance = 1e-5,
      .expect = expect_functions,
      GUIDES_VARIANTS(functions)},
     {.key = "pointers",
      .title = "Pointers: const, restrict, constant",
-     .guide =
-         "Promise the compiler that buffers do not overlap, and put small tables in constant "
-         "memory: else each "
-         "write may have changed what was read. Four pixels an item, four weights. Predicted: the "
-         "copy's rate.",
+     .guide = "Tell the compiler that buffers do not overlap, and put small tables into "
+              "constant memory. Otherwise every write may change values that were read. Four "
+              "pixels per item, four weights. Predicted: the copy's rate.",
      .source = "loops.cl",
      .tolerance = 1e-5,
      .expect = expect_pointers,

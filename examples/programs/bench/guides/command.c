@@ -35,7 +35,7 @@ static bool find_devices(const char *list, struct guides_sheet *sheets, uint32_t
 
     cox_runtime_destroy(&runtime);
     if (*count > DEVICES_MAX)
-        return bench_fail("%u devices are too many; name %d of them at most by --devices", *count,
+        return bench_fail("%u devices are too many; choose at most %d with --devices", *count,
                           DEVICES_MAX);
 
     return true;
@@ -60,7 +60,7 @@ static void print_device(const struct guides_device *device, FILE *lines)
 {
     fputs(device->info.name, lines);
     if (!device->profiled)
-        fputs(" (by the host's clock: its profile does not say how long kernels take)", lines);
+        fputs(" (by the host's clock, because the device reports no kernel times)", lines);
     fputc('\n', lines);
 }
 

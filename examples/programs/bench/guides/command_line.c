@@ -12,19 +12,18 @@
 static const char usage_text[] =
     "Usage: cox-bench guides [options]\n"
     "\n"
-    "What vendors' guides to OpenCL advise, measured on this machine beside what they predict: a "
-    "page of HTML.\n"
+    "Measures what vendors' OpenCL guides advise, compares it with predictions, and writes "
+    "an HTML page.\n"
     "\n"
-    "  --devices LIST   these devices (default: every device)\n"
-    "  --only LIST      these experiments, by their keys with commas between (default: all)\n"
-    "  --quick          small sizes and few rounds: whether everything works, not how fast\n"
-    "  --quiet SECONDS  spend up to so much on doing again what other programs disturbed (default "
-    "0: keep all)\n"
-    "  -o FILE.html     the page (default cox-guides.html; - is standard output)\n"
-    "  --json FILE      the figures as JSON, too\n"
-    "  -h, --help       this text\n"
+    "  --devices LIST   devices to use (default: all)\n"
+    "  --only LIST      keys of the experiments to run, separated by commas (default: all)\n"
+    "  --quick          small sizes and few rounds, to test that everything works\n"
+    "  --quiet SECONDS  repeat disturbed rounds for up to SECONDS (default: 0, keep all)\n"
+    "  -o FILE.html     the page; - is standard output (default: cox-guides.html)\n"
+    "  --json FILE      also write the figures as JSON\n"
+    "  -h, --help       print this text\n"
     "\n"
-    "Exit status: 0, 1 if something failed or an output is wrong, 2 for a wrong command line.\n";
+    "Exit status: 0 success; 1 something failed or an output is wrong; 2 wrong command line.\n";
 
 /* The word after the one at `at` in a list with commas; NULL after the last one. */
 static const char *next_word(const char *at)
@@ -78,7 +77,7 @@ static bool read_seconds(const char *text, double *value)
     char *end;
     *value = strtod(text, &end);
     return (end != text && !*end && *value >= 0 && *value <= 86400) ||
-           bench_fail("--quiet '%s': a number from 0 to 86400 is needed", text);
+           bench_fail("--quiet '%s': must be a number from 0 to 86400", text);
 }
 
 int guides_options_parse(int argc, char **argv, struct guides_options *options)
@@ -124,13 +123,13 @@ int guides_options_parse(int argc, char **argv, struct guides_options *options)
     }
 
     if (optind < argc) {
-        bench_fail("'%s' is too much", argv[optind]);
+        bench_fail("unexpected argument '%s'", argv[optind]);
         fputs("Try 'cox-bench guides --help'.\n", stderr);
         return BENCH_EXIT_USAGE;
     }
 
     if (options->json && outfile_same_place(options->page, options->json)) {
-        bench_fail("page and JSON would be one file, '%s'", options->json);
+        bench_fail("-o and --json name the same file '%s'", options->json);
         return BENCH_EXIT_USAGE;
     }
 

@@ -136,7 +136,7 @@ static void make_image(struct guides_device *device)
     }
 
     if (device->info.compute_units != device->info.parent_units) {
-        device->no_image = "no images on a part of a device: PoCL 3.1 ends the process";
+        device->no_image = "no images on a sub-device, because PoCL 3.1 crashes";
         return;
     }
 
@@ -146,7 +146,7 @@ static void make_image(struct guides_device *device)
         code = clEnqueueWriteImage(device->queue, image, CL_TRUE, from, size, 0, 0, device->input,
                                    0, NULL, NULL);
     if (code) {
-        device->no_image = "no images of one float a pixel of this size";
+        device->no_image = "no images of this size with one float per pixel";
         BENCH_CL_RELEASE(MemObject, image);
         image = NULL;
     }

@@ -41,7 +41,7 @@ static struct guides_quartiles against(const struct guides_cell *cell,
 static void say_same(struct guides_result *result, const char *group,
                      const struct guides_cell *best)
 {
-    const char *before = "; beyond the noise it does not differ from ";
+    const char *before = "; within the noise of ";
 
     for (uint32_t v = 0; v < result->experiment->count; v++) {
         const struct guides_cell *cell = &result->cells[v];
@@ -101,7 +101,7 @@ static void say_group(struct guides_result *result, const char *group)
     guides_say(text, bytes, "“%s” is fastest, %.*f times as fast as “%s”", best->name,
                most < 10 ? 2 : 0, most, slowest->name);
     if (same > NAMED_MOST)
-        guides_say(text, bytes, "; beyond the noise it does not differ from %u others", same);
+        guides_say(text, bytes, "; within the noise of %u others", same);
     else if (same > 0)
         say_same(result, group, best);
 

@@ -25,7 +25,7 @@ static bool same(const struct guides_run *run, uint32_t v, const float *result)
     const struct guides_device *device = run->device;
     run->result->cells[v].error = 0;
     return memcmp(result, device->input, device->pixels * sizeof *result) == 0 ||
-           guides_cell_fail(&run->result->cells[v], GUIDES_WRONG, "other values than were sent");
+           guides_cell_fail(&run->result->cells[v], GUIDES_WRONG, "values differ from those sent");
 }
 
 #define WAY(key_, name_, group_)                    \
@@ -187,13 +187,13 @@ enum { BY_PROFILE = 0, WAITED = 1000 /* other numbers: launches before the host 
     }
 
 static const struct guides_variant clocks[] = {
-    COPIES("copy_profile", "by the profile, start to end", BY_PROFILE),
-    COPIES("copy_wall", "by the host, launched and waited for", 1),
-    COPIES("copy_wall_20", "by the host, the mean of 20 launches", 20),
-    EMPTIES("empty_profile", "by the profile, start to end", BY_PROFILE),
-    EMPTIES("empty_waited", "by the profile, submitted to started", WAITED),
-    EMPTIES("empty_wall", "by the host, launched and waited for", 1),
-    EMPTIES("empty_wall_100", "by the host, the mean of 100 launches", 100),
+    COPIES("copy_profile", "profile, start to end", BY_PROFILE),
+    COPIES("copy_wall", "host, one launch and wait", 1),
+    COPIES("copy_wall_20", "host, mean of 20 launches", 20),
+    EMPTIES("empty_profile", "profile, start to end", BY_PROFILE),
+    EMPTIES("empty_waited", "profile, submission to start", WAITED),
+    EMPTIES("empty_wall", "host, one launch and wait", 1),
+    EMPTIES("empty_wall_100", "host, mean of 100 launches", 100),
 };
 
 static size_t expect_input(const struct guides_device *device, const struct guides_variant *variant,
@@ -209,7 +209,7 @@ static bool prepare_clock(struct guides_run *run, uint32_t v)
     const uint32_t number = clocks[v].number;
     if (!run->device->profiled && (number == BY_PROFILE || number == WAITED))
         return guides_cell_fail(&run->result->cells[v], GUIDES_NOT_OFFERED,
-                                "its profile does not say how long kernels take");
+                                "the device reports no kernel times");
     return guides_prepare(run, v);
 }
 
@@ -273,13 +273,16 @@ static void say_clocks(const struct guides_device *device,
     (void)device;
     (void)experiment;
     if (profile->status == GUIDES_MEASURED && wall->status == GUIDES_MEASURED)
-        guides_say(text, bytes, "Of %s µs that the host waits for a copy, the profile counts %s. ",
+        guides_say(text, bytes,
+                   "Of %s µs that the host waits for a copy, the profile "
+                   "reports %s. ",
                    guides_number(wall->value.median, one, sizeof one),
                    guides_number(profile->value.median, other, sizeof other));
 
     if (empty->status == GUIDES_MEASURED && many->status == GUIDES_MEASURED)
         guides_say(text, bytes,
-                   "A launch waited for costs %s µs, one of 100 waited for together %s µs. ",
+                   "One launch with a wait costs %s µs; one of 100 launches with one "
+                   "wait costs %s µs. ",
                    guides_number(empty->value.median, one, sizeof one),
                    guides_number(many->value.median, other, sizeof other));
 }
@@ -299,13 +302,13 @@ enum {
 enum { WARM = 10, NEW_BUFFER = 0 };
 
 static const struct guides_variant firsts[] = {
-    [BUILD_NEW] = WAY("build_new", "a source never seen", "build"),
+    [BUILD_NEW] = WAY("build_new", "a new source", "build"),
     [BUILD_AGAIN] = WAY("build_again", "the same source again", "build"),
-    [BUILD_BINARY] = WAY("build_binary", "from its binary", "build"),
+    [BUILD_BINARY] = WAY("build_binary", "from a binary", "build"),
     [LAUNCH_FIRST] = WAY("launch_first", "first launch", "kernel"),
     [LAUNCH_SECOND] = WAY("launch_second", "second launch", "kernel"),
     [LAUNCH_WARM] = WAY("launch_warm", "mean of ten more", "kernel"),
-    [BUFFER_FIRST] = WAY("buffer_first", "made, and first written by a kernel", "buffer"),
+    [BUFFER_FIRST] = WAY("buffer_first", "created, and first written by a kernel", "buffer"),
     [BUFFER_SECOND] = WAY("buffer_second", "written again", "buffer"),
 };
 
@@ -370,7 +373,7 @@ static double sample_binary(struct guides_run *run, struct guides_cell *cell)
     if (!code && bytes)
         binary = malloc(bytes);
     if (!binary) {
-        guides_cell_fail(cell, GUIDES_NOT_OFFERED, "no binary of a program");
+        guides_cell_fail(cell, GUIDES_NOT_OFFERED, "the driver gave no binary of the program");
         return 0;
     }
 
@@ -382,7 +385,7 @@ static double sample_binary(struct guides_run *run, struct guides_cell *cell)
                                             (const unsigned char **)&binary, NULL, &code);
     if (program && !code)
         code = clBuildProgram(program, 1, id, NULL, NULL, NULL);
-    double ns = time_since(begin, cell, code, "a program from its binary");
+    double ns = time_since(begin, cell, code, "a program from a binary");
 
     BENCH_CL_RELEASE(Program, program);
     free(binary);
@@ -425,7 +428,7 @@ static double sample_first(struct guides_run *run, uint32_t v)
     struct guides_cell *cell = &run->result->cells[v];
 
     if (v != BUILD_NEW && !run->kernel) {
-        guides_cell_fail(cell, GUIDES_FAILED, "the program was not built");
+        guides_cell_fail(cell, GUIDES_FAILED, "the build failed");
         return 0;
     }
 
@@ -449,7 +452,7 @@ static double sample_first(struct guides_run *run, uint32_t v)
 static bool prepare_first(struct guides_run *run, uint32_t v)
 {
     return v != BUFFER_SECOND || run->mems[NEW_BUFFER] ||
-           guides_cell_fail(&run->result->cells[v], GUIDES_FAILED, "there is no buffer");
+           guides_cell_fail(&run->result->cells[v], GUIDES_FAILED, "no buffer was created");
 }
 
 /* Check the output of the kernel from the newest source. */
@@ -497,8 +500,7 @@ static void say_firsts(const struct guides_device *device,
         cells[LAUNCH_WARM].status == GUIDES_MEASURED)
         guides_say(
             text, bytes,
-            "A new kernel costs %s ms until its first launch is over, which takes %s ms when warm. "
-            "",
+            "A new kernel takes %s ms to the end of its first launch; a warm launch takes %s ms. ",
             guides_number(cells[BUILD_NEW].value.median + cells[LAUNCH_FIRST].value.median, first,
                           sizeof first),
             guides_number(cells[LAUNCH_WARM].value.median, warm, sizeof warm));
@@ -507,12 +509,9 @@ static void say_firsts(const struct guides_device *device,
 const struct guides_experiment guides_host[] = {
     {.key = "transfers",
      .title = "Transfers: pinned against pageable",
-     .guide =
-         "Let the driver allocate the host's side (CL_MEM_ALLOC_HOST_PTR): it is pinned, and the "
-         "device copies it "
-         "by itself. Devices that share the host's memory need no copy: map. All pixels once, by "
-         "the host's "
-         "clock.",
+     .guide = "Let the driver allocate host memory (CL_MEM_ALLOC_HOST_PTR): it is pinned, so "
+              "the device copies it directly. Devices that share the host's memory need no "
+              "copy: map it. All pixels once, by the host's clock.",
      .unit = GUIDES_GBS,
      .work = sizeof(float),
      .prepare = prepare_transfer,
@@ -521,10 +520,8 @@ const struct guides_experiment guides_host[] = {
      GUIDES_VARIANTS(transfers)},
     {.key = "clocks",
      .title = "Profile against wall clock",
-     .guide =
-         "Time kernels by events, not by the host's clock, which counts the launch too; launch "
-         "often before "
-         "waiting once.",
+     .guide = "Time kernels with events, because the host's clock includes the launch. "
+              "Enqueue many launches before one wait.",
      .source = "ceilings.cl",
      .unit = GUIDES_US,
      .no_contest = true,
@@ -536,9 +533,8 @@ const struct guides_experiment guides_host[] = {
      GUIDES_VARIANTS(clocks)},
     {.key = "cold",
      .title = "Cold against warm",
-     .guide = "Build once and keep binaries; leave the first launch out of what is measured; use "
-              "buffers again. All "
-              "by the host's clock.",
+     .guide = "Build once and keep binaries. Do not measure the first launch. Reuse "
+              "buffers. All by the host's clock.",
      .unit = GUIDES_MS,
      .in_order = true,
      .prepare = prepare_first,

@@ -158,8 +158,8 @@ static bool find_sizes(struct guides_run *run, uint32_t v, uint32_t l)
                              sizeof most, &most, NULL);
     if (items > most)
         return guides_cell_fail(cell, GUIDES_NOT_OFFERED,
-                                "work-groups of %zu items; at most %zu work for this kernel", items,
-                                most);
+                                "work-groups of %zu items are too large; this kernel allows %zu",
+                                items, most);
 
     if (launch->local[0] == GUIDES_MULTIPLE || launch->local[0] == GUIDES_ACROSS)
         name_size(prepared->local[l], prepared->dimensions[l], cell);
@@ -323,7 +323,7 @@ double guides_launch(struct guides_run *run, uint32_t v, uint32_t repeat, bool w
     if (!profile)
         return (double)(end - begin);
     if (ns <= 0)
-        guides_cell_fail(cell, GUIDES_FAILED, "its profile says that it took no time");
+        guides_cell_fail(cell, GUIDES_FAILED, "the device reports a kernel time of zero");
 
     return ns;
 }
@@ -398,7 +398,7 @@ bool guides_check(struct guides_run *run, uint32_t v)
         while (at < count && bits_of(device->result[at]) == bits_of(device->expected[at]))
             at++;
         return at == count ||
-               guides_cell_fail(cell, GUIDES_WRONG, "wrong from value %zu of %zu on", at, count);
+               guides_cell_fail(cell, GUIDES_WRONG, "wrong from value %zu of %zu", at, count);
     }
 
     cell->error = largest_error(device->expected, device->result, count, &at);

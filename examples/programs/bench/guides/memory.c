@@ -65,14 +65,14 @@ static size_t expect_scanned(const struct guides_device *device,
     }
 /* Segments with the length of the large work-group over a number. Until the device is known, the
  * number is the name of their group. */
-#define SCANS(over)                                                                             \
-    SCAN("alone_", "an item a segment", over, "scan_alone", 0, GUIDES_SEGMENT, GUIDES_NOTHING), \
-        SCAN("hand_", "by hand", over, "scan_by_hand", GUIDES_SEGMENT, 1, GUIDES_NOTHING),      \
-        SCAN("steps_", "sub-steps of 4 values", over, "scan_steps", GUIDES_QUARTER, 4,          \
-             GUIDES_NOTHING),                                                                   \
-        SCAN("subgroups_", "sub-groups", over, "scan_subgroups", GUIDES_SEGMENT, 1,             \
-             GUIDES_SUBGROUPS),                                                                 \
-        SCAN("built_in_", "work_group_scan_inclusive_add", over, "scan_work_group",             \
+#define SCANS(over)                                                                                \
+    SCAN("alone_", "one item per segment", over, "scan_alone", 0, GUIDES_SEGMENT, GUIDES_NOTHING), \
+        SCAN("hand_", "by hand", over, "scan_by_hand", GUIDES_SEGMENT, 1, GUIDES_NOTHING),         \
+        SCAN("steps_", "sub-steps of 4 values", over, "scan_steps", GUIDES_QUARTER, 4,             \
+             GUIDES_NOTHING),                                                                      \
+        SCAN("subgroups_", "sub-groups", over, "scan_subgroups", GUIDES_SEGMENT, 1,                \
+             GUIDES_SUBGROUPS),                                                                    \
+        SCAN("built_in_", "work_group_scan_inclusive_add", over, "scan_work_group",                \
              GUIDES_SEGMENT, 1, GUIDES_COLLECTIVE)
 
 static const struct guides_variant scans[] = {SCANS(4), SCANS(2), SCANS(1)};
@@ -98,7 +98,7 @@ static const struct guides_variant sizes[] = {
     SIZE("one", "a single item", 0, 0),
     SIZE("half", "half the preferred multiple", 2, 0),
     SIZE("preferred", "the preferred multiple", 4, 0),
-    SIZE("beside", "one item more than it", 4, 1),
+    SIZE("beside", "the preferred multiple plus one", 4, 1),
     SIZE("double", "twice it", 8, 0),
     SIZE("four", "four times it", 16, 0),
     SIZE("eight", "eight times it", 32, 0),
@@ -175,8 +175,8 @@ static double predict_gathered(const struct guides_device *device,
 
 static const struct guides_variant orders[] = {
     STRIDE_READ(0, "reads side by side"),
-    ORDER("shifted", "reads side by side, one value on", 8 * SHIFTED, "-D GATHER=1 -D LOG_STRIDE=0",
-          "gather"),
+    ORDER("shifted", "reads side by side, offset by one value", 8 * SHIFTED,
+          "-D GATHER=1 -D LOG_STRIDE=0", "gather"),
     ORDER("backwards", "reads backwards", 8 * BACKWARDS, "-D GATHER=2 -D LOG_STRIDE=0", "gather"),
     STRIDE_READ(1, "reads 2 apart"),
     STRIDE_READ(2, "reads 4 apart"),
@@ -258,7 +258,7 @@ static size_t expect_reversed(const struct guides_device *device,
 
 static const struct guides_variant fills[] = {
     FILL("one", "one item fills it", "fill_by_one"),
-    FILL("chunks", "each item a piece of 8 values", "fill_by_chunks"),
+    FILL("chunks", "each item fills 8 values in a row", "fill_by_chunks"),
     FILL("side_by_side", "neighbours fill side by side", "fill_side_by_side"),
     FILL("async", "async_work_group_copy", "fill_by_copy"),
     FILL("nothing", "no local memory", "fill_nothing"),
@@ -267,23 +267,17 @@ static const struct guides_variant fills[] = {
 const struct guides_experiment guides_memory[] = {
     {.key = "transpose",
      .title = "Transposes",
-     .guide =
-         "Reading along rows means writing along columns. Through a tile of local memory both go "
-         "along rows; a "
-         "value of padding in each of its rows keeps columns from falling into one bank. "
-         "Predicted: the copy's "
-         "rate.",
+     .guide = "Reading along rows means writing along columns. With a tile in local memory, "
+              "both run along rows. One value of padding per row of the tile avoids bank "
+              "conflicts in its columns. Predicted: the copy's rate.",
      .source = "transpose.cl",
      .expect = expect_transposed,
      GUIDES_VARIANTS(transposes)},
     {.key = "scan",
      .title = "Scans in a work-group",
-     .guide =
-         "Sums up to each value, by segments. By hand: each step adds what stands twice as far, "
-         "with a barrier "
-         "(Hillis and Steele). Sub-steps: each item sums 4 values by itself first. Or what OpenCL "
-         "2.0 brings. "
-         "Predicted: the copy's rate.",
+     .guide = "Prefix sums of segments. By hand: each step doubles the distance of the value "
+              "that it adds, with a barrier (Hillis and Steele). Sub-steps: each item first "
+              "sums 4 values. Or the functions of OpenCL 2.0. Predicted: the copy's rate.",
      .source = "scan.cl",
      .unit = GUIDES_MVALUES,
      .chart_ratio = true,
@@ -291,19 +285,17 @@ const struct guides_experiment guides_memory[] = {
      GUIDES_VARIANTS(scans)},
     {.key = "sizes",
      .title = "Sizes of work-groups",
-     .guide = "Take a multiple of the size that the kernel prefers (warp, wavefront, vector). 12 "
-              "multiply-adds on each "
-              "pixel. Predicted: the copy's rate.",
+     .guide = "Take a multiple of the size that the kernel prefers (warp, wavefront, "
+              "vector). 12 multiply-adds per pixel. Predicted: the copy's rate.",
      .source = "ceilings.cl",
      .tolerance = 1e-4,
      .expect = expect_12,
      GUIDES_VARIANTS(sizes)},
     {.key = "global_memory",
      .title = "Orders of access in global memory",
-     .guide =
-         "Neighbouring work-items should read neighbouring values: an access brings a whole line "
-         "of the cache, "
-         "whatever is used of it. Predicted: from the copy's rate, with so many more bytes.",
+     .guide = "Neighbouring work-items should read neighbouring values, because each access "
+              "loads a whole cache line. Predicted: the copy's rate divided by the factor of "
+              "bytes loaded.",
      .source = "access.cl",
      .unit = GUIDES_MVALUES,
      .expect = expect_gathered,
@@ -311,12 +303,10 @@ const struct guides_experiment guides_memory[] = {
      GUIDES_VARIANTS(orders)},
     {.key = "local_memory",
      .title = "Bank conflicts in local memory",
-     .guide =
-         "Local memory of a GPU has 32 banks of 4 bytes; work-items that read different values of "
-         "one bank take "
-         "turns. 128 reads an item, neighbours a stride apart. Predicted: the rate side by side "
-         "over the turns that "
-         "banks make necessary, none on a CPU.",
+     .guide = "Local memory of a GPU has 32 banks of 4 bytes. Work-items that read different "
+              "values of one bank take turns. 128 reads per item, with a stride between "
+              "neighbours. Predicted: the rate side by side / the number of turns; a CPU "
+              "needs no turns.",
      .source = "access.cl",
      .unit = GUIDES_MREADS,
      .work = (double)READS / SHARE,
@@ -327,9 +317,8 @@ const struct guides_experiment guides_memory[] = {
      GUIDES_VARIANTS(strides)},
     {.key = "local_fill",
      .title = "Filling local memory",
-     .guide = "All work-items fill it together, neighbours side by side. Each work-group turns its "
-              "values around. "
-              "Predicted: the copy's rate.",
+     .guide = "All work-items should fill it together, neighbours side by side. Each "
+              "work-group reverses its values. Predicted: the copy's rate.",
      .source = "access.cl",
      .unit = GUIDES_MVALUES,
      .expect = expect_reversed,

@@ -103,7 +103,7 @@ static const struct guides_variant blurs[] = {
      .adds = 18,
      .launches = {TILES("blur_rows", "itgwh"), TILES("blur_columns", "togwh")}},
     {.key = "recursive",
-     .name = "recursive, a line an item",
+     .name = "recursive, one line per item",
      .number = RECURSIVE,
      .accesses = 8,
      .adds = 16,
@@ -125,17 +125,21 @@ static void say_blurs(const struct guides_device *device,
         const double share = cells[v].value.median * variant->adds / device->add_rate;
         if (cells[v].status != GUIDES_MEASURED)
             continue;
-        guides_say(text, bytes, "“%s” takes as long as %.1f accesses of a copy, estimated %.0f",
+        guides_say(text, bytes, "“%s” takes as long as %.1f accesses of a copy; estimated: %.0f",
                    cells[v].name, took, variant->accesses);
         if (took < variant->accesses / 1.5)
             guides_say(text, bytes, ": caches serve the others. ");
         else if (took < variant->accesses * 1.5)
             guides_say(text, bytes, ". ");
         else if (share > 0.4)
-            guides_say(text, bytes, ": arithmetic binds, at %.2f of the multiply-adds. ", share);
+            guides_say(text, bytes,
+                       ": arithmetic is the limit, at %.2f of the peak of "
+                       "multiply-adds. ",
+                       share);
         else
             guides_say(text, bytes,
-                       ": neither memory nor arithmetic binds, at %.2f of the multiply-adds. ",
+                       ": neither memory nor arithmetic is the limit, at %.2f of the "
+                       "peak of multiply-adds. ",
                        share);
     }
 }
@@ -173,7 +177,7 @@ static const struct guides_variant edges[] = {
      .accesses = 2,
      .launches = {TILES("edges_padded", "towh")}},
     {.key = "pad_and",
-     .name = "padded input, with the padding of it",
+     .name = "padded input, including the padding",
      .accesses = 4,
      .launches = {{.kernel = "edges_pad", .args = "itwh", .region = GUIDES_PADDED, TILED},
                   TILES("edges_padded", "towh")}},
@@ -182,7 +186,7 @@ static const struct guides_variant edges[] = {
      .accesses = 2,
      .launches = {TILES("edges_halo", "iowh")}},
     {.key = "interior",
-     .name = "kernels for interior and border",
+     .name = "separate kernels for interior and border",
      .accesses = 2,
      .launches = {{.kernel = "edges_interior", .args = "iowh", .region = GUIDES_INTERIOR, TILED},
                   {.kernel = "edges_border", .args = "iowh", .region = GUIDES_BORDER}}},
@@ -265,12 +269,10 @@ static const struct guides_variant images[] = {
 const struct guides_experiment guides_neighbours[] = {
     {.key = "blur",
      .title = "A Gaussian blur, estimated and measured",
-     .guide =
-         "Count the accesses of a pixel before writing the kernel: a copy has 2, so n of them run "
-         "at 2/n of the "
-         "copy's rate, unless a cache serves them. Radius 4: 81 reads and a write, twice 9 reads "
-         "and a write, or "
-         "a recursion along rows and columns, there and back, of 8.",
+     .guide = "Before writing the kernel, count its accesses per pixel. A copy has 2, so n "
+              "accesses give 2/n of the copy's rate, unless a cache serves them. Radius 4: 81 "
+              "reads and one write; twice 9 reads and one write; or 8 accesses of a recursion "
+              "along rows and columns in both directions.",
      .source = "blur.cl",
      .tolerance = 1e-4,
      .expect = expect_blur,
@@ -278,12 +280,9 @@ const struct guides_experiment guides_neighbours[] = {
      GUIDES_VARIANTS(blurs)},
     {.key = "edges",
      .title = "Edges, four ways",
-     .guide =
-         "A test in each work-item costs them all; pad the input, load a tile with its halo into "
-         "local memory, or "
-         "take a kernel of its own for the border. A mean of 3 × 3 pixels. Predicted: the copy's "
-         "rate, for every "
-         "pixel read and written once.",
+     .guide = "A test for the edge slows every work-item. Pad the input, load a tile with its "
+              "halo into local memory, or use a separate kernel for the border. A mean of 3 × "
+              "3 pixels. Predicted: the copy's rate, with every pixel read and written once.",
      .source = "edges.cl",
      .tolerance = 1e-5,
      .expect = expect_mean,
@@ -291,20 +290,16 @@ const struct guides_experiment guides_neighbours[] = {
      GUIDES_VARIANTS(edges)},
     {.key = "shapes",
      .title = "Shapes of work-groups",
-     .guide =
-         "Rows for accesses side by side, squares for neighbourhoods, never columns. The same mean "
-         "of 3 × 3 "
-         "pixels. Predicted: the copy's rate.",
+     .guide = "Use rows for accesses side by side, squares for neighbourhoods, and never "
+              "columns. The same mean of 3 × 3 pixels. Predicted: the copy's rate.",
      .source = "edges.cl",
      .tolerance = 1e-5,
      .expect = expect_mean,
      GUIDES_VARIANTS(shapes)},
     {.key = "images",
      .title = "Images against buffers",
-     .guide =
-         "Images go through caches made for two dimensions, and their samplers handle edges and "
-         "interpolate for "
-         "nothing. Predicted: the copy's rate.",
+     .guide = "Images use caches for two-dimensional access, and their samplers handle edges "
+              "and interpolation at no cost. Predicted: the copy's rate.",
      .source = "edges.cl",
      .tolerance = 1e-5,
      .expect = expect_images,

@@ -137,7 +137,7 @@ static void devices(struct html *out, const struct guides_report *report)
         if (device->profiled)
             html_raw(out, "the device's own");
         else
-            html_raw(out, "the host's: its profile says nothing");
+            html_raw(out, "the host's, because the device reports no kernel times");
         html_raw(out, "</td></tr>\n");
     }
 
@@ -163,7 +163,7 @@ static void machine(struct html *out, const struct guides_report *report)
     snprintf(text, sizeof text, "%s, %.0f seconds", report->date, report->seconds);
     fact(out, "Measured", text);
     if (quiet_others(&report->quiet) >= 0) {
-        snprintf(text, sizeof text, "used %.2f processors; %u rounds done again",
+        snprintf(text, sizeof text, "used %.2f processors; %u rounds repeated",
                  quiet_others(&report->quiet), report->quiet.again);
         fact(out, "Others", text);
     }
@@ -177,9 +177,10 @@ static void head(struct html *out, const struct guides_report *report)
 {
     html_begin(out, "OpenCL's guides, measured", "cox-bench guides",
                (const char *const[]){guides_text("style.css"), guides_text("page.css"), NULL});
-    html_raw(out, "<header class=\"masthead\"><p class=\"kicker\">cox-bench guides</p>"
-                  "<h1>What guides to OpenCL say, measured on this "
-                  "machine</h1></header>\n<article><header><h2>");
+    html_raw(out, "<header class=\"masthead\"><p class=\"kicker\">cox-bench "
+                  "guides</p><h1>The advice of OpenCL guides, measured on this "
+                  "machine</h1></header>\n"
+                  "<article><header><h2>");
 
     for (uint32_t d = 0; d < report->count; d++) {
         if (d)
@@ -188,15 +189,13 @@ static void head(struct html *out, const struct guides_report *report)
     }
 
     html_raw(out, "</h2>\n<p class=\"sub\"><span class=\"badge\">");
-    html_raw(out, report->quick ? "quick: sizes too small to conclude from" : "measured");
+    html_raw(out, report->quick ? "quick: sizes too small for conclusions" : "measured");
     html_raw(out, "</span> ");
     html_text(out, report->date);
-    html_raw(
-        out,
-        ". Bars: medians; lines in them: quartiles; dashed: predicted, or an arrow where that is "
-        "far beyond all bars. Every output was compared with "
-        "the host's. “Beyond the noise”: three quarters of the rounds "
-        "agree.</p></header>\n<nav><ul>");
+    html_raw(out, ". Bars: medians. Lines in the bars: quartiles. Dashed: predicted; an arrow if "
+                  "it is far beyond all bars. Every output was compared with the host's. “Beyond "
+                  "the noise”: three quarters of the rounds agree.</p></header>\n"
+                  "<nav><ul>");
     for (uint32_t r = 0; r < report->sheets[0].count; r++) {
         const struct guides_experiment *experiment = report->sheets[0].results[r].experiment;
         html_format(out, "<li><a href=\"#%s\">%s</a></li>\n", experiment->key, experiment->title);
@@ -204,12 +203,10 @@ static void head(struct html *out, const struct guides_report *report)
 
     html_raw(out, "</ul></nav>\n");
     if (quiet_busy(&report->quiet))
-        html_format(
-            out,
-            "<p class=\"busy\">Other programs used %.1f processors while this was measured: the "
-            "figures say "
-            "little.</p>\n",
-            quiet_others(&report->quiet));
+        html_format(out,
+                    "<p class=\"busy\">Other programs used %.1f processors during the "
+                    "measurement: the figures are unreliable.</p>\n",
+                    quiet_others(&report->quiet));
 }
 
 bool guides_page(const struct guides_report *report, struct html *out)

@@ -23,9 +23,9 @@ static const char *code_name(cl_int code)
         {CL_OUT_OF_RESOURCES, "out of resources"},
         {CL_OUT_OF_HOST_MEMORY, "out of host memory"},
         {CL_IMAGE_FORMAT_NOT_SUPPORTED, "image format not supported"},
-        {CL_BUILD_PROGRAM_FAILURE, "the compiler refuses it"},
-        {CL_INVALID_WORK_GROUP_SIZE, "work-group size refused"},
-        {CL_INVALID_WORK_ITEM_SIZE, "work-item size refused"},
+        {CL_BUILD_PROGRAM_FAILURE, "does not compile"},
+        {CL_INVALID_WORK_GROUP_SIZE, "invalid work-group size"},
+        {CL_INVALID_WORK_ITEM_SIZE, "invalid work-item size"},
         {CL_INVALID_OPERATION, "not supported"},
     };
 
@@ -33,7 +33,7 @@ static const char *code_name(cl_int code)
         if (names[i].code == code)
             return names[i].name;
 
-    return "an error";
+    return "unknown error";
 }
 
 bool guides_good(cl_int code, const char *call, char *why, size_t why_bytes)
@@ -49,7 +49,7 @@ static void first_error(const char *log, char *why, size_t why_bytes)
     const char *line = strstr(log, "error:");
     if (!line)
         line = log + strspn(log, " \t\r\n");
-    snprintf(why, why_bytes, "the compiler refuses it: %.*s", (int)strcspn(line, "\r\n"), line);
+    snprintf(why, why_bytes, "does not compile: %.*s", (int)strcspn(line, "\r\n"), line);
 }
 
 cl_program guides_build(cl_context context, cl_device_id id, const char *source,

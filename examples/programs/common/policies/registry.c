@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/policies/registry.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* In display order; NULL = the library's next policy. Further ones of the library come last. */
@@ -32,4 +33,14 @@ const struct cox_policy *program_policy_find(const char *name)
             return policy;
 
     return NULL;
+}
+
+const char *program_policy_names(char *text, size_t bytes)
+{
+    const struct cox_policy *policy;
+    size_t used = 0;
+
+    for (uint32_t i = 0; (policy = program_policy_at(i)) && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", policy->name);
+    return text;
 }

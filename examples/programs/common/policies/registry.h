@@ -6,6 +6,7 @@
 #define COMPARED_REGISTRY_H
 
 #include <coxswain/sched.h>
+#include <stddef.h>
 
 /* Each is defined in the file of its name. Give one as cox_session_params.custom_policy. */
 extern const struct cox_policy policy_ewma;
@@ -27,6 +28,9 @@ extern const struct cox_policy policy_inter_frame;
  *
  * NULL for an index past the end. */
 const struct cox_policy *program_policy_at(uint32_t index);
+
+/* The names of all policies, separated by ", ", for messages. Returns `text`. */
+const char *program_policy_names(char *text, size_t bytes);
 
 /* NULL for an unknown name. */
 const struct cox_policy *program_policy_find(const char *name);

@@ -39,7 +39,7 @@ static void read_kinds(const struct strict_place *at, struct cluster *out)
 
         given = kind->fps[CLUSTER_ANALYSE] > 0;
         if (i && given != analysed)
-            strict_refuse(&in, "analyse_fps", "is there for some machines and not for others");
+            strict_refuse(&in, "analyse_fps", "give it for all machines or for none");
         analysed = given;
     }
 }

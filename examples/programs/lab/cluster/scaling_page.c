@@ -53,9 +53,8 @@ static void add_line(const struct cluster_page *page, struct plot *plot, enum cl
 static bool plot_all(const struct cluster_page *page, bool efficiency, struct html *out)
 {
     struct plot plot = {.logarithmic = true, .line = NAN, .x = "machines"};
-    static const char *const texts[2][3] = {
-        {"time", "Time of the film", "seconds"},
-        {"efficiency", "Part of the ideal", "ideal time over time"}};
+    static const char *const texts[2][3] = {{"time", "Time of the film", "seconds"},
+                                            {"efficiency", "Efficiency", "ideal time / time"}};
 
     snprintf(plot.name, sizeof plot.name, "%s", texts[efficiency][0]);
     snprintf(plot.title, sizeof plot.title, "%s", texts[efficiency][1]);
@@ -90,10 +89,10 @@ static void number_cell(struct html *out, double value)
 /* A table of where the time goes. */
 static void losses_table(const struct cluster_page *page, struct html *out)
 {
-    static const char *const heads[] = {"Machines", "Engine",           "Ideal",       "Serial",
-                                        "Storage",  "Beginning ranges", "Last ranges", "Faults"};
+    static const char *const heads[] = {"Machines", "Engine",          "Ideal",       "Serial",
+                                        "Storage",  "Starting ranges", "Last ranges", "Faults"};
 
-    table_begin(out, "dense", "What the formula says that the time goes into, in seconds");
+    table_begin(out, "dense", "Where the time goes, by the formula, in seconds");
     html_raw(out, "<thead><tr>");
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         html_format(out, "<th scope=\"col\">%s</th>", heads[i]);
@@ -129,8 +128,9 @@ bool cluster_page(const struct cluster_page *page, struct html *out)
         html_raw(out, "; ");
         html_text(out, page->cluster->text);
     }
-    html_raw(out, "</p></header>\n<p>Ideal: all machines at work all the time, nothing else. "
-                  "Intervals: a tenth of the simulated runs is below, a tenth above.</p>\n");
+    html_raw(out, "</p></header>\n"
+                  "<p>Ideal: all machines always work, without any overhead. Intervals: "
+                  "80&#160;% of the simulated runs; one tenth is below, one tenth above.</p>\n");
 
     bool good = plot_all(page, false, out);
     good = plot_all(page, true, out) && good;

@@ -119,16 +119,13 @@ bool times_read(struct times *out, const char *path, char *why, size_t why_bytes
     free(text);
 
     if (!good || !out->frames) {
-        snprintf(why, why_bytes, "%s: line %u: these are not the times of a run of cox-tonemap-mpi",
-                 path, number);
+        snprintf(why, why_bytes, "%s: line %u: not a times.csv file of cox-tonemap-mpi", path,
+                 number);
         times_free(out);
         return false;
     }
     if (!is_whole(out)) {
-        snprintf(why, why_bytes,
-                 "%s: it is of a run that went on with what another one had begun, and not of a "
-                 "whole film",
-                 path);
+        snprintf(why, why_bytes, "%s: from a resumed run; a run of the whole film is needed", path);
         times_free(out);
         return false;
     }
@@ -254,9 +251,9 @@ bool times_fit(const struct times *times, const char *path, struct cluster *out,
         const char *fault = NULL;
 
         if (out->kind_count == CLUSTER_KINDS_MAX)
-            fault = "is one too many";
+            fault = "exceeds the limit of 64 ranks";
         else if (lacks_speed(times, &fit))
-            fault = "has done nothing that tells its speed";
+            fault = "mapped no frames, so its speed is unknown";
         if (fault) {
             snprintf(why, why_bytes, "%s: rank %u %s", path, rank, fault);
             return false;

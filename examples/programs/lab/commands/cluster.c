@@ -35,22 +35,22 @@ static const char usage[] =
     "Usage: cox-lab cluster CLUSTER.json [options]\n"
     "       cox-lab cluster --fit TIMES.csv... >CLUSTER.json\n"
     "\n"
-    "How long a film takes on so many machines: by a formula, and simulated with machines that are "
-    "slow or die.\n"
-    "With --fit: what the times of real runs of cox-tonemap-mpi (OUTPUT.pieces/times.csv) say of "
-    "their ranks.\n"
+    "Predicts how long a film takes on a cluster: by a formula, and by simulation of slow "
+    "and failing\n"
+    "machines.\n"
     "\n"
-    "  --machines LIST     so many machines, with commas (default "
-    "1,2,4,8,16,32,64,128,256,512,1000)\n"
-    "  --engine mpi|queue  ranges dealt out as machines are done, or equal pieces as jobs of their "
-    "own (default: both)\n"
-    "  --pieces N          of a queue (default: four for each machine)\n"
-    "  --seeds N           simulated runs of each (default 20)\n"
-    "  --times TIMES.csv   a real run whose ranks are the machines of CLUSTER.json in order, to "
-    "compare with\n"
-    "  --csv, --json       instead of the table\n"
-    "  -o, --output FILE   a page of HTML with plots, too\n"
-    "  -h, --help          this text\n";
+    "  --machines LIST     numbers of machines (default: 1,2,4,8,16,32,64,128,256,512,1000)\n"
+    "  --engine mpi|queue  mpi: ranges on demand; queue: equal pieces as separate jobs "
+    "(default: both)\n"
+    "  --pieces N          queue: number of pieces (default: four for each machine)\n"
+    "  --seeds N           simulated runs of each (default: 20)\n"
+    "  --times TIMES.csv   compare with a real run; its ranks are the machines of "
+    "CLUSTER.json in order\n"
+    "  --fit               write a cluster file from real runs of cox-tonemap-mpi; TIMES.csv is\n"
+    "                      OUTPUT.pieces/times.csv\n"
+    "  --csv, --json       print CSV or JSON instead of a table\n"
+    "  -o, --output FILE   also write an HTML page with plots\n"
+    "  -h, --help          print this text\n";
 
 /* --- arguments --- */
 
@@ -61,16 +61,16 @@ static bool read_counts(struct arguments *arguments, char *list)
     arguments->count_count = 0;
     for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
         if (arguments->count_count == CLUSTER_COUNTS_MAX)
-            return lab_fail("--machines takes at most %d numbers", CLUSTER_COUNTS_MAX);
+            return lab_fail("--machines: at most %d numbers", CLUSTER_COUNTS_MAX);
 
         uint64_t *count = &arguments->counts[arguments->count_count++];
         if (!lab_read_whole("--machines", word, 1, CLUSTER_MACHINES_MAX, count))
             return false;
         if (arguments->count_count > 1 && *count <= count[-1])
-            return lab_fail("--machines wants rising numbers");
+            return lab_fail("--machines: numbers must increase");
     }
 
-    return arguments->count_count || lab_fail("--machines wants a number");
+    return arguments->count_count || lab_fail("--machines: missing number");
 }
 
 static bool read_engine(struct arguments *arguments, const char *name)
@@ -83,7 +83,7 @@ static bool read_engine(struct arguments *arguments, const char *name)
         known |= arguments->engines[engine];
     }
 
-    return known || lab_fail("--engine: mpi or queue, not '%s'", name);
+    return known || lab_fail("--engine '%s': must be mpi or queue", name);
 }
 
 enum { OPT_MACHINES = 256, OPT_ENGINE, OPT_PIECES, OPT_SEEDS, OPT_TIMES };
@@ -92,14 +92,14 @@ enum { OPT_MACHINES = 256, OPT_ENGINE, OPT_PIECES, OPT_SEEDS, OPT_TIMES };
 static bool check(const struct arguments *arguments, int argc, char **argv)
 {
     if (optind == argc)
-        return lab_fail("cluster: no file");
+        return lab_fail("cluster: missing file: CLUSTER.json, or TIMES.csv with --fit");
     if (!arguments->fit && optind + 1 < argc)
-        return lab_fail("cluster: one file, unless --fit is given");
+        return lab_fail("cluster: only one CLUSTER.json is allowed");
     if ((arguments->fit || arguments->times) &&
         (arguments->output || arguments->format != LAB_TABLE))
-        return lab_fail("cluster: --fit and --times have no page and no rows");
+        return lab_fail("cluster: --fit and --times cannot be combined with -o, --csv or --json");
     if (arguments->output && outfile_same_place(argv[optind], arguments->output))
-        return lab_fail("cluster: %s: is the input; give the page another name", arguments->output);
+        return lab_fail("cluster: -o '%s': is the input file; use another name", arguments->output);
     return true;
 }
 
@@ -224,8 +224,8 @@ static bool count_figures(const struct cluster *cluster, const struct arguments 
 
         if (!cluster_simulate(cluster, way, seed + 1, &run)) {
             free(totals);
-            return lab_fail("cluster: %" PRIu64
-                            " machines: they die faster than they do a range, or out of memory",
+            return lab_fail("cluster: %" PRIu64 " machines: they fail before they finish a "
+                            "range, or out of memory",
                             way->machines);
         }
         totals[seed] = run.total;
@@ -247,9 +247,9 @@ static const char *largest_loss(const struct cluster_losses *losses)
         const char *name;
     } all[] = {{losses->serial, "serial steps"},
                {losses->storage, "storage"},
-               {losses->ranges, "beginning ranges"},
+               {losses->ranges, "starting ranges"},
                {losses->end, "waiting for the last range"},
-               {losses->faults, "slow machines and deaths"}};
+               {losses->faults, "slow and failing machines"}};
 
     size_t largest = 0;
 
@@ -269,7 +269,7 @@ static void print_head(const struct cluster *cluster)
     if (*cluster->text)
         printf("; %s", text_plain(cluster->text, text, sizeof text));
     printf("\n  %-8s %-6s %11s %11s %23s %9s %11s  %s\n", "machines", "engine", "model s",
-           "simulated s", "10 % .. 90 %", "speed-up", "efficiency", "lost most, by the model");
+           "simulated s", "10 % .. 90 %", "speed-up", "efficiency", "largest loss (model)");
 }
 
 static void print_figures(const struct cluster_figures *figures, double one_s)
@@ -332,7 +332,7 @@ static void print_bend(const struct cluster_page *page, enum cluster_engine engi
         if (figures->way.engine != engine || figures->ideal_s / figures->median_s >= 0.5)
             continue;
 
-        printf("  %s: below half the ideal from %" PRIu64 " machines on: %s\n",
+        printf("  %s: efficiency below 0.5 from %" PRIu64 " machines on; largest loss: %s\n",
                cluster_engine_name(engine), figures->way.machines, largest_loss(&figures->losses));
         return;
     }
@@ -400,7 +400,8 @@ static bool compare(const struct arguments *arguments, const struct cluster *clu
 
     const struct cluster_way way = {CLUSTER_MPI, times.ranks, 0};
     if (times.frames != cluster->frames)
-        lab_fail("cluster: the real run has %" PRIu64 " frames, the cluster's film %" PRIu64,
+        lab_fail("cluster: --times: the real run has %" PRIu64 " frames, CLUSTER.json has "
+                 "%" PRIu64,
                  times.frames, cluster->frames);
     else
         good = count_figures(cluster, arguments, &way, &figures);
@@ -441,6 +442,6 @@ int lab_cluster_main(int argc, char **argv)
         good = run(&arguments, argv[optind]);
 
     if (good && (fflush(stdout) || ferror(stdout)))
-        lab_fail("cluster: standard output cannot be written");
+        lab_fail("cluster: cannot write standard output");
     return good && !ferror(stdout) ? LAB_OK : LAB_BAD;
 }

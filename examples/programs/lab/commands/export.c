@@ -15,16 +15,15 @@
 static const char usage[] =
     "Usage: cox-lab export SESSION.db --format paje|perfetto -o FILE [options]\n"
     "\n"
-    "Writes a recorded run as a trace: the bands of each device over time, the frames and why"
-    " they were split so, and\n"
-    "telemetry. The database may still be growing.\n"
+    "Converts a recorded run to a trace: the bands of each device, frames with the reasons of their\n"
+    "splits, telemetry. The database may still be growing.\n"
     "\n"
-    "  --format NAME       paje: text, for ViTE and PajeNG; perfetto: binary, for"
-    " https://ui.perfetto.dev\n"
+    "  --format NAME       paje: text, for ViTE and PajeNG; perfetto: binary, for "
+    "https://ui.perfetto.dev\n"
     "  -o, --output FILE   the trace; - is standard output\n"
-    "  --run N             this run of the database (default: the last)\n"
-    "  --policy NAME       only this policy's sessions (default: of every policy)\n"
-    "  -h, --help          this text\n";
+    "  --run N             run of the database (default: the last)\n"
+    "  --policy NAME       only the sessions of this policy (default: all policies)\n"
+    "  -h, --help          print this text\n";
 
 struct options {
     const char *database, *output, *policy;
@@ -39,7 +38,7 @@ static bool read_format(struct options *options, const char *name)
     else if (strcmp(name, trace_perfetto.name) == 0)
         options->format = &trace_perfetto;
     else
-        return lab_fail("export: --format '%s': paje or perfetto is needed", name);
+        return lab_fail("export: --format '%s': must be paje or perfetto", name);
 
     return true;
 }
@@ -75,11 +74,11 @@ static int parse(int argc, char **argv, struct options *options)
 
     options->database = argv[optind];
     if (!options->format) {
-        lab_fail("export: --format paje or --format perfetto is needed");
+        lab_fail("export: missing option: --format paje or --format perfetto");
         return LAB_USAGE;
     }
     if (!options->output || !*options->output) {
-        lab_fail("export: -o FILE is needed");
+        lab_fail("export: missing option: -o FILE");
         return LAB_USAGE;
     }
 
@@ -106,7 +105,7 @@ static bool write_trace(const struct options *options, sqlite3 *db)
         int problem = errno; /* finishing the file changes errno */
 
         outfile_abandon(&file);
-        return lab_fail("%s: cannot be written: %s", options->output, strerror(problem));
+        return lab_fail("%s: cannot write: %s", options->output, strerror(problem));
     }
 
     return outfile_finish(&file, &error) || lab_fail("%s: %s", options->output, error.text);
@@ -123,7 +122,8 @@ int lab_export_main(int argc, char **argv)
         return status;
 
     if (lab_store_is_part(options.database, options.output)) {
-        lab_fail("export: %s is the database itself, or part of it", options.output);
+        lab_fail("export: -o '%s': is the database itself, or one of its files; use another name",
+                 options.output);
         return LAB_USAGE;
     }
     if (!lab_store_open_to_read(options.database, &db, why, sizeof why)) {

@@ -27,18 +27,22 @@ struct fit_options {
 
 static void print_usage(FILE *to)
 {
-    fputs("Usage: cox-lab fit [options] SESSION.db\n\n"
-          "Makes a scenario of a recorded run, for cox-lab sim: what its devices cost, how they"
-          " wander, how late the\n"
-          "engine and the application are. Then it simulates the recorded policies in it and"
-          " compares.\n\n"
-          "  -o FILE            write the scenario there\n"
-          "  --run N            this run of the database (default: the last)\n"
-          "  --model            levels are chance like those recorded, instead of those recorded\n"
-          "  --seeds N          simulations of each policy (default 20)\n"
-          "  --check            exit status 3 if a simple policy is forecast by more than 3 %"
-          " wrong, or their order is\n"
-          "  -h, --help\n",
+    fputs("Usage: cox-lab fit [options] SESSION.db\n"
+          "\n"
+          "Makes a scenario for cox-lab sim from a recorded run: costs of the devices, "
+          "their variation, and\n"
+          "delays of the engine and the application. Then forecasts the recorded "
+          "policies with it.\n"
+          "\n"
+          "  -o FILE          write the scenario to FILE\n"
+          "  --run N          run of the database (default: the last)\n"
+          "  --model          draw random levels like the recorded ones, instead of "
+          "repeating those\n"
+          "  --seeds N        simulations of each policy (default: 20)\n"
+          "  --check          exit with status 3 if the forecast of a simple policy is "
+          "more than 3 % wrong,\n"
+          "                   or if the simple policies come in different order\n"
+          "  -h, --help       print this text\n",
           to);
 }
 
@@ -78,9 +82,9 @@ static int parse(int argc, char **argv, struct fit_options *options)
     }
 
     if (ok && optind == argc)
-        ok = lab_fail("fit needs a session database");
+        ok = lab_fail("fit: missing session database");
     if (ok && optind + 1 < argc)
-        ok = lab_fail("fit takes one session database");
+        ok = lab_fail("fit: only one session database is allowed");
     if (!ok)
         return lab_refer_to_help("fit");
 
@@ -107,14 +111,14 @@ static void print_device(const struct lab_fit *fit, uint32_t d)
 
     printf("  device %" PRIu32 "  %s: ", d, fit->device_names[d]);
     if (device->bands == 0) {
-        puts("never had rows; it takes no part");
+        puts("not used, because it never had rows");
         return;
     }
 
-    printf("%.1f us + %.3f us a row, %.1f us a further launch", device->fixed_ns / 1e3,
+    printf("%.1f us + %.3f us per row, %.1f us per further launch", device->fixed_ns / 1e3,
            device->row_ns / 1e3, device->launch_ns / 1e3);
-    print_tail("launches late", &device->launch_tail);
-    printf("\n            noise %.1f %%, the level changes by %.2f %% a frame, lag %.3f",
+    print_tail("late launches", &device->launch_tail);
+    printf("\n            noise %.1f %%, level changes by %.2f %% per frame, lag %.3f",
            100 * device->jitter, 100 * device->level_change, device->level_lag);
     if (device->jump_frames > 0)
         printf(", jumps every %.1f frames, sigma %.2f", device->jump_frames, device->jump_sigma);
@@ -128,16 +132,17 @@ static void print_fit(const struct lab_fit *fit)
 
     if (fit->slowdown > 1)
         printf("  together  %.2f times slower\n", fit->slowdown);
-    printf("  engine    %.1f us late, %.1f us a deed", fit->engine.ns / 1e3, fit->busy_ns / 1e3);
+    printf("  engine    %.1f us latency, %.1f us per operation", fit->engine.ns / 1e3,
+           fit->busy_ns / 1e3);
     print_tail("late", &fit->engine.tail);
-    print_tail("held up before handing out", &fit->engine.stall);
-    print_tail("before giving bands", &fit->engine.submit);
+    print_tail("stalls before handing out rows", &fit->engine.stall);
+    print_tail("before submitting bands", &fit->engine.submit);
 
-    printf("\n            bands end by the %s's clock\n", fit->host_clock ? "host" : "device");
-    printf("  hand-over %.1f us", fit->application.ns / 1e3);
+    printf("\n            ends of bands by the %s's clock\n", fit->host_clock ? "host" : "device");
+    printf("  application %.1f us from delivery to next frame", fit->application.ns / 1e3);
     print_tail("late", &fit->application.tail);
     if (fit->pause_frames > 0)
-        printf(", a pause every %" PRIu64 " frames", fit->pause_frames);
+        printf(", pause every %" PRIu64 " frames", fit->pause_frames);
     puts("\n");
 }
 
@@ -154,7 +159,7 @@ static const char *order_text(const struct lab_fit_check *checks, uint32_t count
     if (lab_fit_same_order(checks, count, own))
         return "the same";
 
-    return "another";
+    return "different";
 }
 
 /* Returns whether all simple policies are forecast well, and in the recorded order. */
@@ -163,7 +168,7 @@ static bool print_checks(const struct lab_fit *fit, const struct lab_fit_check *
 {
     bool good = true, with_own = false;
 
-    printf("%" PRIu32 " frame%s in flight; forecast over measured\n", fit->in_flight,
+    printf("%" PRIu32 " frame%s in flight; forecast / measured\n", fit->in_flight,
            fit->in_flight == 1 ? "" : "s");
     printf("  %-20s %10s %10s %7s %7s %10s %10s %7s %7s\n", "policy", "mean ms", "forecast", "",
            "own", "p99 ms", "forecast", "", "own");
@@ -183,9 +188,9 @@ static bool print_checks(const struct lab_fit *fit, const struct lab_fit_check *
         with_own |= c->own_ns > 0;
     }
 
-    printf("the order of the simple policies: %s", order_text(checks, count, false));
+    printf("order of the simple policies: %s", order_text(checks, count, false));
     if (with_own)
-        printf("; with the levels that each of them met: %s", order_text(checks, count, true));
+        printf("; with each policy's own levels: %s", order_text(checks, count, true));
     putchar('\n');
 
     return good && lab_fit_same_order(checks, count, true);
@@ -200,7 +205,7 @@ static bool write_file(const char *path, const char *text)
     bool good = fputs(text, file) >= 0;
     good &= fclose(file) == 0;
 
-    return good || lab_fail("%s: cannot be written", path);
+    return good || lab_fail("%s: cannot write", path);
 }
 
 static int fit_run(const struct fit_options *options, const struct lab_replay_data *data,
@@ -266,7 +271,7 @@ int lab_fit_main(int argc, char **argv)
     sqlite3_close(db);
 
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        lab_fail("the output cannot be written");
+        lab_fail("cannot write standard output");
         result = LAB_BAD;
     }
 

@@ -21,25 +21,24 @@
 static const char usage_text[] =
     "Usage: cox-lab laptop [options]\n"
     "\n"
-    "Measures what there is to know of the load balancing of this machine's CPU and GPU, in parts,"
-    " and makes of it one\n"
-    "page of HTML, plots as CSV with a gnuplot script, and one archive. Interrupted, it goes on"
-    " when it is started again:\n"
-    "a part that is done is not done again. On battery all parts are measured once more, beside"
-    " those on mains.\n"
+    "Measures load balancing between the CPU and the GPU of this machine, in parts. Makes an "
+    "HTML page,\n"
+    "plots as CSV with a gnuplot script, and an archive of everything. After an "
+    "interruption, start it\n"
+    "again: finished parts are kept. Parts are measured separately on mains and on battery.\n"
     "\n"
-    "  --minutes N          about so long in all, 2 to 600 (default: 20)\n"
-    "  --devices LIST       these devices, as for cox-lab run (default: every device)\n"
+    "  --minutes N          approximate total time, 2 to 600 (default: 20)\n"
+    "  --devices LIST       devices to use (default: all)\n"
     "  --kernel NAME        tonemap, video, work or blur (default: tonemap)\n"
-    "  --size WxH           of the frames; one part takes smaller and larger ones too (default:"
-    " 1920x1080; work: 128x480)\n"
-    "  --parts LIST         only these of sizes, curve, reserve, corun, kinds, disturb, energy"
-    " (default: all)\n"
-    "  --frames N           of each policy in each part, 24 to 100000 (default: as the time"
-    " allows)\n"
-    "  -o DIR               the folder (default: laptop)\n"
-    "  --fresh              what the folder holds is removed first\n"
-    "  -h, --help           this text\n";
+    "  --size WxH           frame size; the part sizes also uses smaller and larger ones\n"
+    "                       (default: 1920x1080; work: 128x480)\n"
+    "  --parts LIST         parts to measure: sizes, curve, reserve, corun, kinds, disturb, energy\n"
+    "                       (default: all)\n"
+    "  --frames N           frames of each policy in each part, 24 to 100000 (default: by "
+    "--minutes)\n"
+    "  -o DIR               output folder (default: laptop)\n"
+    "  --fresh              first remove earlier results from the folder\n"
+    "  -h, --help           print this text\n";
 
 enum {
     OPTION_MINUTES = 256,
@@ -62,7 +61,7 @@ static bool read_number(const char *option, const char *text, double low, double
 
     *value = strtod(text, &end);
     return (end != text && !*end && *value >= low && *value <= high) ||
-           lab_fail("%s '%s': a number from %g to %g is needed", option, text, low, high);
+           lab_fail("%s '%s': must be a number from %g to %g", option, text, low, high);
 }
 
 static bool read_size(const char *text, struct laptop_options *options)
@@ -73,7 +72,7 @@ static bool read_size(const char *text, struct laptop_options *options)
     return (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", columns, rows, &end) == 2 && !text[end] &&
             *columns >= LAB_SIZE_MIN && *rows >= LAB_SIZE_MIN && *columns <= LAB_SIZE_MAX &&
             *rows <= LAB_SIZE_MAX) ||
-           lab_fail("--size '%s': WxH is needed, both from %d to %d", text, LAB_SIZE_MIN,
+           lab_fail("--size '%s': must be WxH, both from %d to %d", text, LAB_SIZE_MIN,
                     LAB_SIZE_MAX);
 }
 
@@ -87,8 +86,8 @@ static bool read_parts(const char *list)
 
         snprintf(name, sizeof name, "%.*s", (int)length, at);
         if (!laptop_part_find(name, &part) || part == LAPTOP_PROBE)
-            return lab_fail("--parts: there is no part '%s'; there are sizes, curve, reserve,"
-                            " corun, kinds, disturb and energy",
+            return lab_fail("--parts: unknown part '%s'; parts: sizes, curve, reserve, "
+                            "corun, kinds, disturb, energy",
                             name);
         at += length;
         if (!*at)
@@ -116,7 +115,7 @@ static bool read_option(int option, struct laptop_options *options)
     case OPTION_KERNEL:
         options->kernel = optarg;
         return lab_kernel_find(optarg, &kind) ||
-               lab_fail("--kernel '%s': tonemap, video, work or blur is needed", optarg);
+               lab_fail("--kernel '%s': must be tonemap, video, work or blur", optarg);
     case OPTION_SIZE:
         return read_size(optarg, options);
     case OPTION_PARTS:
@@ -169,7 +168,7 @@ static int parse(int argc, char **argv, struct laptop_options *options)
             return LAB_USAGE;
     }
     if (optind < argc) {
-        lab_fail("'%s': not an option", argv[optind]);
+        lab_fail("unexpected argument '%s'", argv[optind]);
         return LAB_USAGE;
     }
 
@@ -213,14 +212,14 @@ static int do_part(struct laptop *laptop, enum laptop_part part, double seconds)
     struct tm utc;
 
     if (done && done->status == LAB_OK) {
-        printf("%s: done before\n", laptop_part_name(part));
+        printf("%s: already done\n", laptop_part_name(part));
         return LAB_OK;
     }
 
     laptop_file_name(&record, ".db", name, sizeof name);
     laptop_plan(&laptop->options, &laptop->machine, part, seconds, name, &record.plan);
     if (!record.plan.count) {
-        printf("%s: not here. %s\n", laptop_part_name(part), record.plan.why);
+        printf("%s: skipped. %s\n", laptop_part_name(part), record.plan.why);
         return LAB_OK;
     }
 
@@ -232,7 +231,7 @@ static int do_part(struct laptop *laptop, enum laptop_part part, double seconds)
 
     laptop_file_name(&record, ".txt", name, sizeof name);
     if (record.status != LAB_OK)
-        lab_fail("part %s failed with exit status %d; what it printed is in %s/%s",
+        lab_fail("part %s: failed with exit status %d; its output is in %s/%s",
                  laptop_part_name(part), record.status, laptop->options.folder, name);
     laptop_record_put(&laptop->records, &record);
     if (!laptop_records_write(&laptop->options, &laptop->records))
@@ -274,9 +273,9 @@ static bool has_devices(const struct laptop_probe *probe)
         return true;
     if (threads > 2)
         half = threads / 2;
-    return lab_fail("there is one device, %s: nothing is to be balanced. cox-devices says what is"
-                    " missing. Two halves of the CPU can take the place of two devices: cox-lab"
-                    " laptop --devices cpu:2x%ld --fresh",
+    return lab_fail("only one device was found: %s. Two are needed: run cox-devices to "
+                    "see why others are missing, or use two halves of the CPU: cox-lab "
+                    "laptop --devices cpu:2x%ld --fresh",
                     text_plain(probe->devices[0].name, name, sizeof name), half);
 }
 
@@ -319,7 +318,7 @@ static bool enter_folder(const struct laptop_options *options)
     if (folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) == 0)
         return true;
     if (errno == EWOULDBLOCK)
-        return lab_fail("%s: another cox-lab laptop is at work in it", options->folder);
+        return lab_fail("%s: another cox-lab laptop is using this folder", options->folder);
     return lab_fail("%s: %s", options->folder, strerror(errno));
 }
 
@@ -336,7 +335,7 @@ static int measure(struct laptop *laptop)
     laptop_machine_read(&laptop->options, &laptop->machine);
     int status = do_parts(laptop);
     if (status == LAB_INTERRUPTED)
-        lab_fail("interrupted; the same command goes on with the part that was under way");
+        lab_fail("interrupted; run the same command again to continue");
     else if (laptop->machine.probe.device_count > 1 &&
              !laptop_write_results(&laptop->options, &laptop->machine, &laptop->records))
         status = LAB_BAD;

@@ -12,12 +12,12 @@
 static const char usage[] =
     "Usage: cox-lab merge SESSION.db... -o ALL.db\n"
     "\n"
-    "Adds the runs of each database to one, in this order, behind those that it has: of several"
-    " machines, for a report\n"
-    "that compares them. A database goes in whole or not at all, and is left as it is.\n"
+    "Appends the runs of each database to ALL.db, in this order, for a report that compares "
+    "machines.\n"
+    "A database is added completely or not at all. The inputs are not changed.\n"
     "\n"
-    "  -o, --output FILE   the database that they are added to; begun if it is not there\n"
-    "  -h, --help          this text\n";
+    "  -o, --output FILE   the database to append to; created if it does not exist\n"
+    "  -h, --help          print this text\n";
 
 static bool refuse(const char *why)
 {
@@ -73,11 +73,11 @@ int lab_merge_main(int argc, char **argv)
     }
 
     if (optind == argc) {
-        lab_fail("merge: no database");
+        lab_fail("merge: missing session database");
         return LAB_USAGE;
     }
     if (!output || !*output) {
-        lab_fail("merge: -o FILE is needed");
+        lab_fail("merge: missing option: -o FILE");
         return LAB_USAGE;
     }
     if (!merge_all(argv + optind, argc - optind, output))

@@ -1,6 +1,7 @@
 /* cox-lab replay: a recorded session through other policies, and through its own again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/json.h"
+#include "common/policies/registry.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
 #include "lab/replay/job.h"
@@ -15,20 +16,22 @@
 
 static void print_usage(FILE *to)
 {
-    fputs("Usage: cox-lab replay [options] SESSION.db\n\n"
-          "What other policies would have done with a recorded session: its devices, its"
-          " disturbances and its chance, frame\n"
-          "by frame, in the simulator.\n\n"
-          "  --run N          this run of the database (default: the last)\n"
-          "  --base POLICY    with what the sessions of this policy met (default: those of every"
-          " policy)\n"
-          "  --policy LIST    replay these policies, with commas (default: all)\n"
-          "  --decisions      instead: ask each recorded policy again with the very measurements"
-          " that were recorded, and\n"
-          "                   compare its splits; exit status 3 if one differs\n"
-          "  --csv, --json    instead of the table\n"
-          "  -h, --help\n",
-          to);
+    fputs(
+        "Usage: cox-lab replay [options] SESSION.db\n"
+        "\n"
+        "Estimates what other policies would have done in a recorded run. Simulates each recorded frame\n"
+        "with the same devices, disturbances and noise.\n"
+        "\n"
+        "  --run N          run of the database (default: the last)\n"
+        "  --base POLICY    replay only what this policy's sessions met (default: all policies' "
+        "sessions)\n"
+        "  --policy LIST    policies to replay, separated by commas (default: all)\n"
+        "  --decisions      instead, give each recorded policy its recorded measurements again "
+        "and compare\n"
+        "                   its splits; exit status 3 if one differs\n"
+        "  --csv, --json    print CSV or JSON instead of a table\n"
+        "  -h, --help       print this text\n",
+        to);
 }
 
 /* --- Arguments -------------------------------------------------------------------------------- */
@@ -37,13 +40,14 @@ static bool add_policies(struct replay_options *options, char *list)
 {
     for (char *name = list; name;) {
         struct cox_policy policy;
+        char names[256];
 
         char *comma = strchr(name, ',');
         if (comma)
             *comma = '\0';
         if (!lab_replay_policy(name, &policy))
-            return lab_fail(
-                "there is no policy '%s'; cox-lab sim --list names those that there are", name);
+            return lab_fail("--policy: unknown policy '%s'; policies: %s", name,
+                            program_policy_names(names, sizeof names));
 
         bool known = false;
         for (uint32_t p = 0; p < options->policy_count; p++)
@@ -90,7 +94,7 @@ static int parse(int argc, char **argv, struct replay_options *options)
     }
 
     if (good && argc - optind != 1)
-        good = lab_fail("one session database is needed, not %d", argc - optind);
+        good = lab_fail("replay: one session database is needed, not %d", argc - optind);
     if (!good)
         return lab_refer_to_help("replay");
 
@@ -122,12 +126,12 @@ static void print_text(const struct lab_replay_session *session,
 {
     printf("session %" PRId64 ", %s: ", session->session, session->policy);
     if (!decisions->taped) {
-        puts("its decisions were not recorded");
+        puts("decisions were not recorded");
         return;
     }
 
     printf("%" PRIu64 " splits, %" PRIu64 " grants%s: ", decisions->splits, decisions->grants,
-           decisions->complete ? "" : " up to where the tape has a hole");
+           decisions->complete ? "" : " before a gap in the recording");
     if (decisions->different == 0)
         puts("all the same");
     else
@@ -203,7 +207,7 @@ static int decide(const struct replay_job *job)
         json_end(&json);
     }
     if (good && asked == 0)
-        good = lab_fail("%s: run %" PRId64 " has no recorded decision", job->options->path,
+        good = lab_fail("%s: run %" PRId64 " has no recorded decisions", job->options->path,
                         job->data->run);
     if (!good)
         return LAB_BAD;
@@ -244,7 +248,7 @@ int lab_replay_main(int argc, char **argv)
     free(job);
 
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        lab_fail("the output cannot be written");
+        lab_fail("cannot write standard output");
         return LAB_BAD;
     }
 

@@ -15,15 +15,13 @@
 static const char usage[] =
     "Usage: cox-lab report SESSION.db [-o REPORT.html] [--run N] [--csv | --json]\n"
     "\n"
-    "Makes one page of HTML from a database that `cox-lab run` or `cox-lab sim` recorded."
-    " The page\n"
-    "loads nothing and runs nothing. The database may still be growing.\n"
+    "Makes an HTML page from a database that cox-lab run or cox-lab sim recorded. The page needs no\n"
+    "scripts and no other files. The database may still be growing.\n"
     "\n"
-    "  -o, --output FILE   the page; - is standard output (default: the database's name with"
-    " .html)\n"
-    "      --run N         only this run of the database (default: all)\n"
-    "      --csv, --json   instead of the page: its figures, on standard output\n"
-    "  -h, --help          this text\n";
+    "  -o, --output FILE   the page; - is standard output (default: the database's name with .html)\n"
+    "      --run N         only this run of the database (default: all runs)\n"
+    "      --csv, --json   print the figures of the page as CSV or JSON instead\n"
+    "  -h, --help          print this text\n";
 
 struct options {
     const char *database;
@@ -54,7 +52,7 @@ static bool default_output(struct options *options)
     int length = snprintf(options->output, sizeof options->output, "%.*s.html", (int)stem,
                           options->database);
     return (length > 0 && (size_t)length < sizeof options->output) ||
-           lab_fail("report: the database's name is too long");
+           lab_fail("report: the path of the database is too long; use -o");
 }
 
 /* -1 = go on, else an exit status. */
@@ -74,7 +72,7 @@ static int parse(int argc, char **argv, struct options *options)
             return LAB_OK;
         }
         if (option == 'o' && (!*optarg || strlen(optarg) >= sizeof options->output)) {
-            lab_fail("report: -o wants the name of a file");
+            lab_fail("report: -o: the file name is empty");
             return LAB_USAGE;
         }
         if (option == 'o')
@@ -91,7 +89,8 @@ static int parse(int argc, char **argv, struct options *options)
     options->database = argv[optind];
     options->format = (enum lab_format)format;
     if (format != LAB_TABLE && options->output[0]) {
-        lab_fail("report: --csv and --json go to standard output, and make no page for -o");
+        lab_fail("report: -o cannot be combined with --csv or --json, which print to "
+                 "standard output");
         return LAB_USAGE;
     }
     if (!options->output[0] && !default_output(options))
@@ -124,7 +123,7 @@ static bool print_figures(const struct options *options, const struct report_sou
     lab_rows_end(rows);
     free(rows);
     if (fflush(stdout) != 0 || ferror(stdout))
-        good = lab_fail("the output cannot be written");
+        good = lab_fail("cannot write standard output");
     return good;
 }
 
@@ -139,7 +138,8 @@ int lab_report_main(int argc, char **argv)
     if (status >= 0)
         return status;
     if (options.format == LAB_TABLE && lab_store_is_part(options.database, options.output)) {
-        lab_fail("report: %s is the database itself, or part of it", options.output);
+        lab_fail("report: -o '%s': is the database itself, or one of its files; use another name",
+                 options.output);
         return LAB_USAGE;
     }
 

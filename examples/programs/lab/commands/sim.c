@@ -49,32 +49,30 @@ struct sim_options {
 static void print_usage(FILE *to)
 {
     fputs(
-        "Usage: cox-lab sim [options]\n\n"
-        "Runs load-balancing policies in simulated scenarios and compares them with the best fixed "
-        "split there is.\n\n"
-        "  --scenario LIST    names of built-in scenarios or paths of files (a '/' or .json in "
-        "them), with commas;\n"
-        "                     default: all built-in ones\n"
-        "  --policy LIST      names of policies, with commas; default: all but the simulator's "
-        "own, \"oracle\"\n"
-        "                     and \"hindsight\"\n"
-        "  --seeds N          runs of each (default 20)\n"
-        "  --first-seed S     their seeds are S, S + 1, ... (default 1)\n"
-        "  --frames N         instead of the scenario's\n"
-        "  --in-flight LIST   numbers of frames under way at once, each simulated, with commas "
-        "(default 1)\n"
-        "  --no-pool          no rows on demand\n"
-        "  --no-shadow        no shadow probes\n"
-        "  --csv, --json      instead of the table\n"
-        "  --summary          no figures of single scenarios, only the means over all of them\n"
-        "  --jobs N           simulate so many scenarios at a time (default: as many as there are "
-        "processors)\n"
-        "  --check            exit status 3 if a bar of a scenario is missed\n"
-        "  --record DB        record the first seed's run of each scenario in a session database, "
-        "for cox-lab report\n"
-        "                     and cox-lab replay\n"
-        "  --list             name the scenarios and policies, and end\n"
-        "  -h, --help\n",
+        "Usage: cox-lab sim [options]\n"
+        "\n"
+        "Simulates load-balancing policies in scenarios and compares them with the best fixed split.\n"
+        "\n"
+        "What to simulate:\n"
+        "  --scenario LIST    built-in scenarios, or files whose names contain '/' or end in .json\n"
+        "                     (default: all built-in scenarios)\n"
+        "  --policy LIST      policies, separated by commas (default: all except oracle and hindsight)\n"
+        "  --seeds N          runs of each policy in each scenario, each with its own seed "
+        "(default: 20)\n"
+        "  --first-seed S     seed of the first run (default: 1)\n"
+        "  --frames N         frames of each run (default: as in the scenario)\n"
+        "  --in-flight LIST   numbers of frames in flight, simulated separately (default: 1)\n"
+        "  --no-pool          policies must not hand out rows during a frame\n"
+        "  --no-shadow        no shadow runs\n"
+        "  --jobs N           scenarios to simulate at the same time (default: one for each processor)\n"
+        "\n"
+        "Output:\n"
+        "  --csv, --json      print CSV or JSON instead of tables\n"
+        "  --summary          print only the means over all scenarios\n"
+        "  --record DB        record the first seed of each scenario, for cox-lab report and replay\n"
+        "  --check            exit with status 3 if a bar of a scenario is missed\n"
+        "  --list             list the scenarios and policies\n"
+        "  -h, --help         print this text\n",
         to);
 }
 
@@ -83,16 +81,17 @@ static void print_usage(FILE *to)
 static bool add_policy(struct sim_options *options, const char *name)
 {
     const struct cox_policy *policy;
+    char known[256];
 
     if (!lab_policy_find(name, &policy))
-        return lab_fail("there is no policy '%s'; cox-lab sim --list names those that there are",
-                        name);
+        return lab_fail("--policy: unknown policy '%s'; policies: %s, oracle, hindsight", name,
+                        program_policy_names(known, sizeof known));
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (options->policies[i] == policy)
-            return lab_fail("--policy: %s is named twice", name);
+            return lab_fail("--policy: '%s' is given twice", name);
 
     if (options->policy_count == POLICIES_MAX)
-        return lab_fail("more than %d policies", POLICIES_MAX);
+        return lab_fail("--policy: more than %d policies", POLICIES_MAX);
     options->policies[options->policy_count++] = policy;
     return true;
 }
@@ -100,10 +99,9 @@ static bool add_policy(struct sim_options *options, const char *name)
 static bool add_scenario(struct sim_options *options, const char *name)
 {
     if (options->scenario_count == SCENARIOS_MAX)
-        return lab_fail("more than %d scenarios", SCENARIOS_MAX);
+        return lab_fail("--scenario: more than %d scenarios", SCENARIOS_MAX);
     if (!lab_scenario_is_name(name))
-        return lab_fail("there is no scenario '%s'; cox-lab sim --list names those that there are",
-                        name);
+        return lab_fail("unknown scenario '%s'; cox-lab sim --list lists them", name);
     options->scenarios[options->scenario_count++] = name;
     return true;
 }
@@ -116,10 +114,10 @@ static bool add_in_flight(struct sim_options *options, const char *text)
         return false;
     for (uint32_t i = 0; i < options->in_flight_count; i++)
         if (options->in_flight[i] == value)
-            return lab_fail("--in-flight: %s is named twice", text);
+            return lab_fail("--in-flight: '%s' is given twice", text);
 
     if (options->in_flight_count == IN_FLIGHT_LIST_MAX)
-        return lab_fail("--in-flight takes at most %d numbers", IN_FLIGHT_LIST_MAX);
+        return lab_fail("--in-flight: more than %d numbers", IN_FLIGHT_LIST_MAX);
     options->in_flight[options->in_flight_count++] = (uint32_t)value;
     return true;
 }
@@ -134,7 +132,7 @@ static bool each_name(struct sim_options *options, const char *option, char *lis
         if (comma)
             *comma = '\0';
         if (!*name)
-            return lab_fail("%s has an empty name", option);
+            return lab_fail("%s: the list has an empty entry", option);
         if (!add(options, name))
             return false;
         name = comma ? comma + 1 : NULL;
@@ -233,7 +231,7 @@ static int parse(int argc, char **argv, struct sim_options *options)
     }
 
     if (ok && optind < argc)
-        ok = lab_fail("sim takes no '%s'", argv[optind]);
+        ok = lab_fail("sim: unexpected argument '%s'", argv[optind]);
     if (!ok)
         return lab_refer_to_help("sim");
 
@@ -272,7 +270,7 @@ static const struct lab_figures *figures_for_bar(struct out *out, const struct l
 
     if (out->absent_count < POLICIES_MAX)
         out->absent[out->absent_count++] = policy;
-    lab_fail("--check leaves out the bars for '%s', which is not among the policies run", policy);
+    lab_fail("--check: the bars for '%s' are not checked, because this policy is not run", policy);
     return NULL;
 }
 
@@ -318,7 +316,7 @@ static bool load_all(const struct sim_options *options, struct lab_scenario **sc
         if (options->frames > 0)
             scenarios[i]->frames = options->frames;
         if (scenarios[i]->frames * options->seeds > FRAMES_IN_ALL_MAX)
-            return lab_fail("%s: seeds times frames must be at most %d", options->scenarios[i],
+            return lab_fail("%s: --seeds times frames must be at most %d", options->scenarios[i],
                             FRAMES_IN_ALL_MAX);
     }
 
@@ -410,7 +408,7 @@ static int finish_trial(struct out *out, const struct trial *trial)
 
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (figures[i].refused > 0)
-            lab_fail("%s: %" PRIu64 " splits were refused, first: %s", scenario->name,
+            lab_fail("%s: %" PRIu64 " splits were invalid, first: %s", scenario->name,
                      figures[i].refused, figures[i].why);
 
     lab_output_scenario(&out->output, scenario, trial->sim.in_flight, figures);
@@ -578,7 +576,7 @@ int lab_sim_main(int argc, char **argv)
         result = LAB_BAD;
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        lab_fail("the output cannot be written");
+        lab_fail("cannot write standard output");
         result = LAB_BAD;
     }
 end:

@@ -16,13 +16,12 @@
 static const char usage_text[] =
     "Usage: cox-lab telemetry [options]\n"
     "\n"
-    "Prints what can be read of this machine while frames run, as 'cox-lab run' records it: clocks, "
-    "temperatures, power,\n"
-    "throttling, settings; and what cannot be read, with what would permit it.\n"
+    "Lists the readings of this machine that cox-lab run records: clocks, temperatures, power,\n"
+    "throttling, settings. Explains how to permit those that cannot be read.\n"
     "\n"
-    "  --sysfs DIR          read DIR in the place of /sys\n"
-    "  --json               the same for programs\n"
-    "  -h, --help           this text\n";
+    "  --sysfs DIR          read DIR instead of /sys\n"
+    "  --json               print JSON instead of text\n"
+    "  -h, --help           print this text\n";
 
 enum { OPTION_SYSFS = 256, OPTION_JSON, PAUSE_MS = 20, PAUSES = 25 };
 
@@ -91,13 +90,13 @@ static void print_text(const struct reading *reading)
     }
 
     if (count)
-        printf("\n%u source%s; what is read each time takes %.1f us of processor time\n", count,
+        printf("\n%u source%s; one reading takes %.1f us of processor time\n", count,
                count == 1 ? "" : "s", reading->us);
     else
-        printf("Nothing can be read here.\n");
+        printf("This machine has no readings.\n");
 
     for (uint32_t i = 0; lab_telemetry_note(telemetry, i); i++)
-        printf("\nnot read: %s\n", lab_telemetry_note(telemetry, i));
+        printf("\nnot available: %s\n", lab_telemetry_note(telemetry, i));
 }
 
 static void print_json(const struct reading *reading)
@@ -167,11 +166,11 @@ int lab_telemetry_main(int argc, char **argv)
     }
 
     if (optind < argc) {
-        lab_fail("'%s': not an option", argv[optind]);
+        lab_fail("unexpected argument '%s'", argv[optind]);
         return LAB_USAGE;
     }
     if (params.sysfs && !sysfs_is_folder(params.sysfs)) {
-        lab_fail("--sysfs '%s': it is no folder", params.sysfs);
+        lab_fail("--sysfs '%s': not a folder", params.sysfs);
         return LAB_USAGE;
     }
 

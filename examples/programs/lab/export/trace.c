@@ -623,9 +623,9 @@ bool trace_read(struct sqlite3 *db, int64_t run, const char *policy,
     if (!each(&reading, one_run, 1, NULL, take_run))
         return false;
     if (!reading.slots && run)
-        return refuse(&reading, "there is no run %lld", (long long)run);
+        return refuse(&reading, "no run %lld", (long long)run);
     if (!reading.slots)
-        return refuse(&reading, "there is no run in it");
+        return refuse(&reading, "no runs are recorded");
 
     format->begin(&reading.writer);
     bool good = add_names(&reading) && add_tracks(&reading) && write_events(&reading);

@@ -135,7 +135,7 @@ static bool take_forecast(struct checker *checker, const struct lab_scenario *sc
     if (!text[0])
         snprintf(text, sizeof text, "%s", cox_status_text(status));
 
-    return lab_replay_refuse(checker->why, checker->why_bytes, "%s cannot be simulated: %s",
+    return lab_replay_refuse(checker->why, checker->why_bytes, "cannot simulate policy %s: %s",
                              policy->name, text);
 }
 
@@ -245,7 +245,8 @@ static bool check_all(struct checker *checker, struct lab_fit_check *checks, uin
     }
 
     return *count > 0 || lab_replay_refuse(checker->why, checker->why_bytes,
-                                           "the run has no policy that this program knows");
+                                           "the run has no known policy; cox-lab sim "
+                                           "--list lists them");
 }
 
 bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit,

@@ -652,7 +652,7 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
     if (!lab_replay_has_one_pass(data, why, why_bytes))
         return false;
     if (data->device_count == 0)
-        return lab_replay_refuse(why, why_bytes, "the run has no device");
+        return lab_replay_refuse(why, why_bytes, "the run has no devices");
     if (!count_all(data, out, &values))
         return lab_replay_refuse(why, why_bytes, "the run has fewer than %d frames of policies",
                                  FRAMES_LEAST);
@@ -696,7 +696,7 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
     if (!good)
         return lab_replay_refuse(why, why_bytes, "out of memory");
 
-    return lab_replay_refuse(why, why_bytes, "the run has no band that ended");
+    return lab_replay_refuse(why, why_bytes, "the run has no finished bands");
 }
 
 void lab_fit_free(struct lab_fit *fit)

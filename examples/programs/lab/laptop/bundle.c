@@ -216,7 +216,8 @@ static bool make_findings(struct laptop_page *page)
 
             if (record &&
                 !take_findings(page, findings_make(page->machine, record, &page->all[page->count])))
-                good = lab_fail("%s: no figures can be made of it", laptop_part_name(part));
+                good = lab_fail("part %s: its database has too few frames for figures",
+                                laptop_part_name(part));
         }
 
     const struct laptop_record *mains = find_done(page, LAPTOP_CURVE, false);

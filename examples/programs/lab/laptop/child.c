@@ -109,7 +109,7 @@ static int run_command(struct laptop_command *command, int output)
     if (made == 0)
         become(command, output, parent);
     if (made < 0) {
-        lab_fail("no second process: %s", strerror(errno));
+        lab_fail("cannot start a process: %s", strerror(errno));
         return LAB_BAD;
     }
 
@@ -161,7 +161,7 @@ bool laptop_run_part(const struct laptop_options *options, struct laptop_record 
         if (suspended_ns() - suspended < slept_ns || record->status != LAB_OK ||
             times == SLEPT_TIMES_MAX)
             break;
-        printf("  the machine was suspended meanwhile: this part is done again\n");
+        printf("  the machine was suspended during this part; repeating it\n");
         fflush(stdout);
     }
 

@@ -147,8 +147,8 @@ static void add_beside(const struct bands *bands, const struct source_run *run, 
 static bool make_slowdown(struct source *source, const struct source_run *run,
                           struct findings *findings)
 {
-    struct plot *plot = findings_plot(findings, "corun", "Each device beside the others", "device",
-                                      "time beside the others over time alone");
+    struct plot *plot = findings_plot(findings, "corun", "Each device while the others work",
+                                      "device", "time while the others work / time alone");
     struct bands bands = {.count = 0};
     bool good = plot && read_bands(source, run, &bands);
 
@@ -157,7 +157,7 @@ static bool make_slowdown(struct source *source, const struct source_run *run,
 
     plot->has_rows = true;
     plot->line = 1;
-    struct plot_series *series = plot_series_add(plot, PLOT_MARKS, "d0", "beside the others");
+    struct plot_series *series = plot_series_add(plot, PLOT_MARKS, "d0", "with the others");
     for (uint32_t d = 0; d < run->device_count; d++) {
         struct lab_blocks alone = {0}, beside = {0};
 
@@ -168,16 +168,14 @@ static bool make_slowdown(struct source *source, const struct source_run *run,
         lab_blocks_free(&beside);
     }
 
-    html_raw(
-        &findings->words,
-        "<p>Each device does whole frames of its own, alone and while the others do theirs. The "
-        "quotient is that of a band that another device works beside from its beginning to its "
-        "end; 1 is no loss. Medians, and 95&#160;% intervals of their quotients.</p>");
+    html_raw(&findings->words,
+             "<p>Each device computes whole frames, first alone, then while the others do the "
+             "same. The figure is the time of a band during which another device works all "
+             "the time, over the time alone; 1 is no loss. Medians, with 95&#160;% intervals.</p>");
     if (!plot_has_points(plot))
-        html_raw(
-            &findings->words,
-            "<p class=\"note\">Each device beside the others: no band had another device's beside "
-            "it for half of its time. More or larger frames have such bands.</p>");
+        html_raw(&findings->words,
+                 "<p class=\"note\">Each device while the others work: no band overlapped "
+                 "with another device's for half of its time. Use more or larger frames.</p>");
 end:
     free(bands.all);
     return good;
@@ -316,8 +314,8 @@ static bool make_course(struct source *source, const struct source_run *run,
 {
     struct plot *course = findings_plot(findings, "course", "Time of a frame without a pause",
                                         "seconds since the stage began", "time of a frame, ms");
-    struct plot *turbo = findings_plot(findings, "turbo", "What comes after the first seconds",
-                                       "stage", "time in the last third over the first tenth");
+    struct plot *turbo = findings_plot(findings, "turbo", "After the first seconds", "stage",
+                                       "time in the last third / first tenth");
     bool good = course && turbo;
 
     if (!good)
@@ -326,7 +324,7 @@ static bool make_course(struct source *source, const struct source_run *run,
     course->from_zero = turbo->has_rows = true;
     turbo->line = 1;
     struct plot_series *quotients = plot_series_add(turbo, PLOT_MARKS, "d0",
-                                                    "last third over first tenth");
+                                                    "last third / first tenth");
     for (uint32_t i = 0; good && i < count; i++) {
         struct track track = {.count = 0};
 
@@ -340,9 +338,9 @@ static bool make_course(struct source *source, const struct source_run *run,
 
     html_raw(
         &findings->words,
-        "<p>At first each device works alone without a pause, then all together, with the rows "
-        "shared by their speeds alone; before each stage the machine rests. More than 1: it slows "
-        "down, from heat or because the power that is allowed for the first seconds ends.</p>");
+        "<p>Each device works alone without a pause, then all work together, with rows "
+        "shared by their speeds alone. The machine rests before each stage. Above 1, it "
+        "slows down: from heat, or because the higher power limit of the first seconds ends.</p>");
     return good;
 }
 
@@ -395,8 +393,8 @@ static bool add_clocks(struct source *source, const struct source_run *run,
 static bool make_clocks(struct source *source, const struct source_run *run,
                         const struct stage *stages, uint32_t count, struct findings *findings)
 {
-    struct plot *plot = findings_plot(findings, "clocks", "Clocks meanwhile",
-                                      "seconds since the stage began", "clock, MHz");
+    struct plot *plot = findings_plot(findings, "clocks", "Clocks", "seconds since the stage began",
+                                      "clock, MHz");
 
     if (!plot)
         return false;
@@ -407,10 +405,9 @@ static bool make_clocks(struct source *source, const struct source_run *run,
             return false;
 
     if (!plot_has_points(plot))
-        html_raw(
-            &findings->words,
-            "<p class=\"note\">No clock can be read here: <code>cox-lab telemetry</code> says what "
-            "would permit it.</p>");
+        html_raw(&findings->words,
+                 "<p class=\"note\">No clock can be read on this machine. <code>cox-lab "
+                 "telemetry</code> explains how to permit it.</p>");
     return true;
 }
 

@@ -98,8 +98,8 @@ static struct plot_series *policy_series(struct plot *plot, enum plot_style styl
 
 static bool make_sizes(struct source *source, struct findings *findings)
 {
-    struct plot *plot = findings_plot(findings, "sizes", "Time of a frame by its size",
-                                      "million pixels in a frame", "time of a frame, ms");
+    struct plot *plot = findings_plot(findings, "sizes", "Frame time by frame size",
+                                      "million pixels per frame", "frame time, ms");
     const struct source_run *first = source->runs;
     struct plot_series *devices[DEVICES_SHOWN] = {NULL};
     uint32_t count = first->device_count;
@@ -128,11 +128,10 @@ static bool make_sizes(struct source *source, struct findings *findings)
         plot_add(plot, adaptive, policy_point(source, run, "adaptive", 0, x));
     }
 
-    html_raw(
-        &findings->words,
-        "<p>Medians with 95&#160;% intervals. Where a device's line bends to the left, the fixed "
-        "cost of a launch shows; where the oracle leaves the best device's line, balancing begins "
-        "to be worth it.</p>");
+    html_raw(&findings->words,
+             "<p>Medians with 95&#160;% intervals. Where a device's line flattens to the "
+             "left, the fixed cost of a launch dominates. Sharing pays where the oracle is "
+             "below the best device's line.</p>");
     return true;
 }
 
@@ -232,9 +231,8 @@ static struct plot_point learned_point(struct source *source, const char *policy
 
 static bool make_curve(struct source *source, struct findings *findings)
 {
-    struct plot *plot = findings_plot(findings, "curve", "Time of a frame by the split",
-                                      "share of the rows on the first device, per cent",
-                                      "time of a frame, ms");
+    struct plot *plot = findings_plot(findings, "curve", "Frame time by split",
+                                      "rows on the first device, per cent", "frame time, ms");
     const struct source_run *run = source->runs;
     struct sweep_point *splits = calloc(SWEEP_MAX, sizeof *splits);
     struct policies policies;
@@ -260,11 +258,11 @@ static bool make_curve(struct source *source, struct findings *findings)
     }
 
     say_oracle(run, curve, adaptive_ms, &findings->finding);
-    html_raw(
-        &findings->words,
-        "<p>Each split has a turn in each round, between the policies' frames, so that what "
-        "happens on the machine meets all alike: medians with 95&#160;% intervals. A policy stands "
-        "at the share that it gave in the mean, after the first quarter of its frames.</p>");
+    html_raw(&findings->words,
+             "<p>Every round measures each split once, between the policies' frames, so that "
+             "other activity on the machine affects all of them equally. Medians with "
+             "95&#160;% intervals. A policy is drawn at its mean share after the first "
+             "quarter of its frames.</p>");
 end:
     free(splits);
     return good;
@@ -275,8 +273,8 @@ end:
 static bool make_reserve(struct source *source, struct findings *findings)
 {
     struct plot *plot = findings_plot(findings, "reserve",
-                                      "A core reserved for feeding the devices", "policy",
-                                      "time with a reserved core over that without");
+                                      "A core reserved for the scheduler thread", "policy",
+                                      "time with a reserved core / without");
     struct policies policies;
 
     if (!plot || source->run_count < 2 || !read_policies(source, source->runs, &policies))
@@ -284,7 +282,7 @@ static bool make_reserve(struct source *source, struct findings *findings)
 
     plot->has_rows = true;
     plot->line = 1;
-    struct plot_series *series = plot_series_add(plot, PLOT_MARKS, "p2", "with over without");
+    struct plot_series *series = plot_series_add(plot, PLOT_MARKS, "p2", "with / without");
 
     for (uint32_t p = 0; p < policies.count; p++) {
         struct source_wish wish = {
@@ -302,9 +300,8 @@ static bool make_reserve(struct source *source, struct findings *findings)
 
     html_raw(
         &findings->words,
-        "<p>Less than 1: the reserved core is worth it. Two processes take turns, one with a core "
-        "on which no kernel runs, one without; medians, and 95&#160;% intervals of their "
-        "quotients.</p>");
+        "<p>Below 1, the reserved core pays. Two processes take turns: one keeps a core "
+        "free of kernels, the other does not. Ratios of medians, with 95&#160;% intervals.</p>");
     return true;
 }
 
@@ -313,8 +310,8 @@ static bool make_reserve(struct source *source, struct findings *findings)
 static bool make_kinds(struct source *source, struct findings *findings)
 {
     const struct laptop_machine *machine = findings->machine;
-    struct plot *plot = findings_plot(findings, "kinds", "The kinds of cores apart", "kind",
-                                      "time of a frame, ms");
+    struct plot *plot = findings_plot(findings, "kinds", "Each kind of cores", "kind",
+                                      "frame time, ms");
     char name[64];
 
     if (!plot)
@@ -329,10 +326,9 @@ static bool make_kinds(struct source *source, struct findings *findings)
         plot_add(plot, series, solo_point(source, &source->runs[r], 0, plot_row(plot, name)));
     }
 
-    html_raw(
-        &findings->words,
-        "<p>The CPU alone, in a process that may use the cores of one kind only, one thread on "
-        "each: medians with 95&#160;% intervals. The processes ran one after the other.</p>");
+    html_raw(&findings->words,
+             "<p>The CPU device alone, limited to the cores of one kind, one thread per core. "
+             "Medians with 95&#160;% intervals. The processes ran one after the other.</p>");
     return true;
 }
 
@@ -344,7 +340,7 @@ static bool make_disturb(struct source *source, struct findings *findings)
     static const char *const colours[] = {"d0", "d1", "d3"};
     struct plot *plot = findings_plot(findings, "disturb",
                                       "Policies while another process computes", "policy",
-                                      "time of a frame, ms");
+                                      "frame time, ms");
     const struct source_run *run = source->runs;
     struct policies policies;
 
@@ -362,11 +358,10 @@ static bool make_disturb(struct source *source, struct findings *findings)
                                   plot_row(plot, policies.names[p])));
     }
 
-    html_raw(
-        &findings->words,
-        "<p>In the second third of the frames a process of endless computing runs on the cores of "
-        "the CPU device. Medians with 95&#160;% intervals; the report of the database has every "
-        "frame, and the oracle of each phase.</p>");
+    html_raw(&findings->words,
+             "<p>During the second third of the frames, another process computes on the cores "
+             "of the CPU device. Medians with 95&#160;% intervals. The report of the database "
+             "shows every frame and the oracle of each phase.</p>");
     return true;
 }
 
@@ -416,10 +411,10 @@ static struct plot_point energy_point(struct source *source, const struct source
 
 static bool make_energy(struct source *source, struct findings *findings)
 {
-    struct plot *energy = findings_plot(findings, "energy", "Energy of a frame by its deadline",
-                                        "deadline, ms", "energy of a frame, J");
-    struct plot *late = findings_plot(findings, "late", "Frames after their deadline",
-                                      "deadline, ms", "frames after the deadline, per cent");
+    struct plot *energy = findings_plot(findings, "energy", "Energy per frame by deadline",
+                                        "deadline, ms", "energy per frame, J");
+    struct plot *late = findings_plot(findings, "late", "Late frames", "deadline, ms",
+                                      "late frames, per cent");
     struct policies policies;
 
     if (!energy || !late || !source->run_count || !read_policies(source, source->runs, &policies))
@@ -439,11 +434,10 @@ static bool make_energy(struct source *source, struct findings *findings)
         }
     }
 
-    html_raw(
-        &findings->words,
-        "<p>Means with 95&#160;% intervals. <em>adaptive</em> makes the energy small as long as "
-        "the deadline is kept; the other policies do not know of it. The meter is the processor's: "
-        "a graphics card of its own is not in it.</p>");
+    html_raw(&findings->words,
+             "<p>Means with 95&#160;% intervals. <em>adaptive</em> minimises energy within "
+             "the deadline; the other policies ignore energy. The processor's meter does not "
+             "include a discrete graphics card.</p>");
     return true;
 }
 
@@ -495,7 +489,7 @@ bool findings_supplies(const struct laptop_record *mains, const struct laptop_re
 {
     *findings = (struct findings){.record = mains};
     struct plot *plot = findings_plot(findings, "supplies", "On mains and on battery", "",
-                                      "time of a frame, ms");
+                                      "frame time, ms");
     struct source *sources[2] = {source_open(mains), source_open(battery)};
     bool good = plot && sources[0] && sources[1];
 

@@ -267,7 +267,7 @@ static void plan_corun(const struct request *request)
 static void plan_kinds(const struct request *request)
 {
     const struct laptop_machine *machine = request->machine;
-    const char *why = "The system does not say what kinds of cores it has.";
+    const char *why = "The kinds of cores are unknown: the system does not report them.";
 
     if (machine->kind_count == 1)
         why = "The cores of this machine are of one kind.";

@@ -40,5 +40,6 @@ bool laptop_probe_read(const char *database, struct laptop_probe *probe)
 
     report_free(&source);
     return isfinite(probe->oracle_ns) ||
-           lab_fail("%s: it does not tell what a frame takes", database);
+           lab_fail("%s: has no frame times of each device; use --fresh to measure again",
+                    database);
 }

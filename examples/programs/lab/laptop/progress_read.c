@@ -94,8 +94,8 @@ bool laptop_records_read(const struct laptop_options *options, struct laptop_rec
     for (size_t i = 0; same && i < json_array_size(parts); i++)
         take_record(json_array_get(parts, i), records);
     if (!same)
-        lab_fail("the folder holds what was measured with --devices '%s' --kernel %s --size"
-                 " %" PRId64 "x%" PRId64 ": take another folder, or --fresh to begin anew",
+        lab_fail("the folder has results for --devices '%s' --kernel %s --size "
+                 "%" PRId64 "x%" PRId64 "; use another folder with -o, or --fresh to replace them",
                  text_of(root, "devices"), text_of(root, "kernel"), whole_of(root, "columns"),
                  whole_of(root, "rows"));
 

@@ -11,18 +11,16 @@ static const struct {
     const char *title, *lead;
 } chapters[LAPTOP_ALL_PARTS] = {
     [LAPTOP_SIZES] = {"Each device alone",
-                      "Over the size of the frames, with the best static split and adaptive."},
-    [LAPTOP_CURVE] = {"The split",
-                      "What a frame takes by the share of the rows that the first device does."},
+                      "Frame time over frame size, with the best static split and adaptive."},
+    [LAPTOP_CURVE] = {"The split", "Frame time over the share of rows on the first device."},
     [LAPTOP_RESERVE] = {"A reserved core",
-                        "One core kept free of kernels, from which the devices are fed."},
+                        "One core is kept free of kernels for the scheduler thread."},
     [LAPTOP_CORUN] =
-        {"Turbo, and devices beside each other",
-         "How much a device slows down when the others compute, and what comes after the first"
-         " seconds."},
+        {"Turbo, and devices working together",
+         "How much a device slows down while the others work, and after the first seconds."},
     [LAPTOP_KINDS] = {"Kinds of cores", "The CPU on the cores of one kind only."},
     [LAPTOP_DISTURB] = {"Disturbed", "Policies while another program takes the cores."},
-    [LAPTOP_ENERGY] = {"Energy", "Joules of a frame by the deadline that it has."},
+    [LAPTOP_ENERGY] = {"Energy", "Joules per frame, by deadline."},
 };
 
 /* The words of a command, in spans: the page breaks lines between them only, so that it can be
@@ -49,7 +47,7 @@ static void commands(struct html *out, const struct laptop_record *record)
                 laptop_supply_name(record->supply));
     if (record->supply_end != record->supply)
         html_format(out, ", at the end %s", laptop_supply_name(record->supply_end));
-    html_raw(out, ". Again by:</p><pre>");
+    html_raw(out, ". To repeat it:</p><pre>");
     for (uint32_t c = 0; c < record->plan.count; c++)
         command_words(out, record->plan.commands[c].text);
     html_raw(out, "</pre>\n");
@@ -58,9 +56,8 @@ static void commands(struct html *out, const struct laptop_record *record)
 static void show_findings(struct html *out, const struct findings *findings)
 {
     if (findings->busy)
-        html_raw(out,
-                 "<p class=\"busy\">Other programs kept the machine busy meanwhile: the figures"
-                 " say little.</p>\n");
+        html_raw(out, "<p class=\"busy\">Other programs kept the machine busy: these figures "
+                      "are unreliable.</p>\n");
     html_append(out, &findings->words);
     for (uint32_t k = 0; k < findings->count; k++)
         plot_figure(&findings->plots[k], "plots/", out);
@@ -71,11 +68,11 @@ static void show_findings(struct html *out, const struct findings *findings)
 static void failed(struct html *out, const struct laptop_record *record)
 {
     if (record->status == LAB_OK)
-        html_raw(out, "<p>Its database says too little.</p>");
+        html_raw(out, "<p>Its database has too few frames for figures.</p>");
     else
         html_format(out,
-                    "<p>It could not be measured here: exit status %d. What it said stood on"
-                    " standard error.</p>",
+                    "<p>The measurement failed with exit status %d. Its messages went to "
+                    "standard error.</p>",
                     record->status);
     commands(out, record);
 }
@@ -95,11 +92,11 @@ static void missing(struct html *out, const struct laptop_page *page, enum lapto
     if (part == LAPTOP_KINDS && page->machine->kind_count == 1) {
         html_raw(out, "The cores of this machine are of one kind.");
     } else if (part == LAPTOP_KINDS && page->machine->kind_count == 0) {
-        html_raw(out, "The system does not say what kinds of cores there are.");
+        html_raw(out, "The kinds of cores are unknown: the system does not report them.");
     } else if (part == LAPTOP_ENERGY && !page->machine->meter) {
         html_raw(out, "Not measured: ");
         html_text(out, page->machine->no_meter);
-        html_raw(out, ". The guide of cox-lab says what permits it (What it takes to be read).");
+        html_raw(out, ". The reference of cox-lab explains how to permit it (Permission to read).");
     } else {
         html_raw(out, "Not measured yet.");
     }
@@ -143,16 +140,14 @@ static void supplies(struct html *out, const struct laptop_page *page)
     }
 
     if (battery && !mains)
-        text = "Everything was measured on battery. Start the same command again on mains: what it"
-               " measures then comes beside this.";
+        text = "Everything was measured on battery. Run the same command on mains to compare.";
     else if (battery)
-        text = "Some parts were measured on mains, others on battery, as said with each. Start the"
-               " same command again on either supply: what is missing there is measured.";
+        text = "Some parts were measured on mains, others on battery, as stated with "
+               "each. Run the same command on each supply to measure the missing parts.";
     else if (laptop_supply_now(sysfs) == LAPTOP_SUPPLY_UNKNOWN)
-        text = "The system lists no battery and no mains: there is nothing to compare.";
+        text = "The system reports neither battery nor mains, so nothing can be compared.";
     else
-        text = "Everything was measured on mains. Start the same command again on battery: what it"
-               " measures then comes beside this.";
+        text = "Everything was measured on mains. Run the same command on battery to compare.";
     html_format(out, "<p>%s</p>\n", text);
 }
 
@@ -218,11 +213,10 @@ static void finding(struct html *out, const struct laptop_page *page)
     for (uint32_t i = 0; i < page->count; i++)
         busy += page->all[i].busy;
     if (busy)
-        html_format(
-            out,
-            "<p class=\"busy\">Other programs kept the machine busy while %u of %u parts were"
-            " measured: what is said of these says little.</p>\n",
-            busy, page->count - (page->supplies > 0));
+        html_format(out,
+                    "<p class=\"busy\">Other programs kept the machine busy while %u of %u parts "
+                    "were measured: their figures are unreliable.</p>\n",
+                    busy, page->count - (page->supplies > 0));
 
     for (uint32_t i = 0; i < page->count; i++)
         if (page->all[i].finding.text) {
@@ -251,13 +245,14 @@ bool laptop_page(const struct laptop_page *page, struct html *out)
         chapter(out, page, part);
     supplies(out, page);
     machine_part(out, page);
-    html_format(
-        out,
-        "</article>\n<footer><p>Made by cox-lab %s. The page loads nothing and runs nothing."
-        " The archive beside it holds the session databases (cox-lab report, cox-lab"
-        " replay), what each part printed, and the plots as CSV with a gnuplot script.</p>"
-        "</footer>\n</main></body></html>\n",
-        cox_version());
+    html_format(out,
+                "</article>\n"
+                "<footer><p>Made by cox-lab %s. The page loads nothing and runs nothing. The "
+                "archive next to it contains the session databases (for cox-lab report and "
+                "cox-lab replay), the output of each part, and the plots as CSV with a gnuplot "
+                "script.</p></footer>\n"
+                "</main></body></html>\n",
+                cox_version());
 
     bool failed = out->failed;
     for (uint32_t i = 0; i < page->count; i++)

@@ -49,7 +49,7 @@ static void print_left_out(const struct replay_job *job)
     for (size_t s = 0; s < job->data->session_count; s++) {
         const struct lab_replay_session *session = &job->data->sessions[s];
         if (is_for_replay(session) && !lab_replay_possible(session, lacks, sizeof lacks))
-            lab_fail("%s: session %" PRId64 ", %s, is left out: %s", job->options->path,
+            lab_fail("%s: session %" PRId64 ", %s: skipped, because %s", job->options->path,
                      session->session, session->policy, lacks);
     }
 }
@@ -160,10 +160,13 @@ static bool create_worlds(struct replay_job *job, struct lab_replay **worlds, si
 
     if (!job->first && job->options->base)
         return lab_replay_refuse(why, why_bytes,
-                                 "run %" PRId64 " has no session of policy '%s' to be replayed",
+                                 "run %" PRId64 " has no session of policy '%s' that can "
+                                 "be replayed",
                                  data->run, job->options->base);
     if (!job->first)
-        return lab_replay_refuse(why, why_bytes, "run %" PRId64 " has no session of a policy",
+        return lab_replay_refuse(why, why_bytes,
+                                 "run %" PRId64
+                                 " has no session of any policy that can be replayed",
                                  data->run);
 
     return true;

@@ -134,7 +134,7 @@ static bool is_sound_view(const struct cox_sched_view *view)
 
 static bool refuse_tape(const struct tape *tape, char *why, size_t why_bytes)
 {
-    return lab_replay_refuse(why, why_bytes, "the tape of session %lld makes no sense",
+    return lab_replay_refuse(why, why_bytes, "session %lld: its recorded decisions are invalid",
                              (long long)tape->session->session);
 }
 

@@ -66,18 +66,18 @@ static void print_device(const struct lab_replay *replay, uint32_t device)
 
     printf("  device %u  %s: ", (unsigned)device, replay->data->device_names[device]);
     if (!fit->bands) {
-        puts("never had rows; it takes no part");
+        puts("not used, because it never had rows");
         return;
     }
-    printf("%.1f us + %.3f us a row", fit->fixed_ns / 1e3, fit->ns_per_row / 1e3);
+    printf("%.1f us + %.3f us per row", fit->fixed_ns / 1e3, fit->ns_per_row / 1e3);
     if (fit->launch_known)
-        printf(", %.1f us a further launch", fit->launch_ns / 1e3);
+        printf(", %.1f us per further launch", fit->launch_ns / 1e3);
     if (fit->slowdown_known)
-        printf(", %.2f times slower beside the others", fit->slowdown);
+        printf(", %.2f times slower while the others work", fit->slowdown);
     if (fit->fixed_known)
         printf(" (from %zu bands)\n", fit->bands);
     else
-        puts(" (fixed cost unknown: its bands were all about as long)");
+        puts(" (fixed cost unknown: its bands have similar lengths)");
 }
 
 static void print_pass(const struct lab_replay *replay, uint32_t pass)
@@ -89,7 +89,7 @@ static void print_pass(const struct lab_replay *replay, uint32_t pass)
         printf(", %s", data->pass_name);
     printf(", %" PRIu32 " rows", data->rows);
     if (pass > 0)
-        printf(", %.1f us after the one before", replay->world.before_ns / 1e3);
+        printf(", %.1f us after the previous pass", replay->world.before_ns / 1e3);
     putchar('\n');
 }
 
@@ -110,7 +110,7 @@ static void print_head(const struct replay_job *job)
 
     if (job->options->base)
         base = job->options->base;
-    printf("run %" PRId64 "%s, %s: what %zu session%s of %s met\n", data->run,
+    printf("run %" PRId64 "%s, %s: conditions of %zu session%s of %s\n", data->run,
            data->finished ? "" : " (unfinished)", data->kernel, job->base_sessions,
            job->base_sessions == 1 ? "" : "s", base);
 
@@ -121,9 +121,10 @@ static void print_head(const struct replay_job *job)
             print_device(of, d);
     }
 
-    printf("  a frame    %.1f us beyond its longest device\n\n", overhead_of(job->first) / 1e3);
+    printf("  a frame takes %.1f us longer than its slowest device\n\n",
+           overhead_of(job->first) / 1e3);
     if (data->objective == COX_OBJECTIVE_ENERGY)
-        puts("a replay has no meter: policies make the time small, not the energy\n");
+        puts("a replay has no energy meter: policies minimise time, not energy\n");
 }
 
 /* Returns whether the replay reproduces the recording of the policy. */
@@ -146,7 +147,7 @@ static bool print_row(const struct replay_outcome *outcome)
     print_ratio(over_recorded(outcome), "");
     print_ratio(fidelity(outcome), mark);
     if (outcome->refused)
-        printf("  %" PRIu64 " splits refused", outcome->refused);
+        printf("  %" PRIu64 " splits invalid", outcome->refused);
     putchar('\n');
 
     return !*mark;
@@ -162,11 +163,10 @@ static void print_table(const struct replay_job *job)
     for (uint32_t p = 0; p < job->outcome_count; p++)
         faithful &= print_row(&job->outcomes[p]);
 
-    puts("\nrecorded: the policy's own sessions. fidelity: it replayed in its own sessions, over "
-         "these.");
+    puts("\nrecorded: mean of the policy's own sessions. fidelity: the policy replayed in "
+         "its own sessions / recorded.");
     if (!faithful)
-        puts("* something was at work that a replay cannot know: what is said of this policy is "
-             "not to be relied upon.");
+        puts("* the replay differs from the recording by more than 5 %: this row is unreliable.");
 }
 
 /* The figures of a policy in CSV and JSON; NaN = unknown. */

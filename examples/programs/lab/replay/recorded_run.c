@@ -103,7 +103,7 @@ static bool take_number(const struct reader *reader, sqlite3_stmt *row, int colu
     *number = sqlite3_column_int64(row, column);
     if (*number >= low && *number <= high)
         return true;
-    return lab_replay_refuse(reader->why, reader->why_bytes, "%s %lld makes no sense",
+    return lab_replay_refuse(reader->why, reader->why_bytes, "%s %lld is out of range",
                              sqlite3_column_name(row, column), (long long)*number);
 }
 
@@ -250,11 +250,11 @@ static bool take_frame(const struct reader *reader, sqlite3_stmt *row, void *int
 
     /* The table's key does not guarantee it: to SQLite 1.25 and 1.5 are two frames. */
     if (session->frame_count > 1 && (uint64_t)number <= frame[-1].frame)
-        return lab_replay_refuse(reader->why, reader->why_bytes, "frame %lld comes twice",
+        return lab_replay_refuse(reader->why, reader->why_bytes, "frame %lld is recorded twice",
                                  (long long)number);
     if (session->frame_count > 1 && frame->phase < frame[-1].phase)
         return lab_replay_refuse(reader->why, reader->why_bytes,
-                                 "frame %lld is of an earlier phase than the one before",
+                                 "frame %lld has an earlier phase than the previous frame",
                                  (long long)number);
 
     frame->frame = (uint64_t)number;
@@ -620,10 +620,9 @@ static bool read_all(const struct reader *reader, int64_t run)
             run, take_run, data))
         return false;
     if (data->run == 0 && run)
-        return lab_replay_refuse(reader->why, reader->why_bytes, "there is no run %lld",
-                                 (long long)run);
+        return lab_replay_refuse(reader->why, reader->why_bytes, "no run %lld", (long long)run);
     if (data->run == 0)
-        return lab_replay_refuse(reader->why, reader->why_bytes, "there is no run in it");
+        return lab_replay_refuse(reader->why, reader->why_bytes, "no runs are recorded");
 
     if (!each_row(reader, "SELECT pass, rows, name FROM pass WHERE run = ? ORDER BY pass",
                   data->run, take_pass, data) ||
@@ -695,8 +694,8 @@ bool lab_replay_has_one_pass(const struct lab_replay_data *data, char *why, size
         return true;
 
     return lab_replay_refuse(why, why_bytes,
-                             "the frames of run %lld have %u passes; a scenario can be fitted to "
-                             "those of one only",
+                             "run %lld has frames of %u passes; only runs of one pass "
+                             "can be fitted",
                              (long long)data->run, data->pass_count);
 }
 

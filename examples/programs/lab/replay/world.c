@@ -534,14 +534,13 @@ static void fill(struct lab_replay *replay, double *scratch)
 bool lab_replay_possible(const struct lab_replay_session *session, char *why, size_t why_bytes)
 {
     if (session->frame_count == 0)
-        return lab_replay_refuse(why, why_bytes, "it has no frame");
+        return lab_replay_refuse(why, why_bytes, "it has no frames");
     if (session->band_count == 0)
-        return lab_replay_refuse(why, why_bytes, "it has no band");
+        return lab_replay_refuse(why, why_bytes, "it has no bands");
 
     uint64_t last = session->frames[session->frame_count - 1].frame;
     if (last >= MISSING_MAX + 2 * (uint64_t)session->frame_count)
-        return lab_replay_refuse(why, why_bytes,
-                                 "it has %zu frame%s, of which the last is frame %llu",
+        return lab_replay_refuse(why, why_bytes, "it has only %zu frame%s up to frame %llu",
                                  session->frame_count, session->frame_count == 1 ? "" : "s",
                                  (unsigned long long)last);
 
@@ -630,7 +629,7 @@ bool lab_replay_create(const struct lab_replay_data *data, const struct lab_repl
 
     *out = NULL;
     if (!lab_replay_possible(session, lacks, sizeof lacks))
-        return lab_replay_refuse(why, why_bytes, "session %lld cannot be replayed: %s",
+        return lab_replay_refuse(why, why_bytes, "cannot replay session %lld: %s",
                                  (long long)session->session, lacks);
 
     *out = create_pass(data, session, NULL);
@@ -644,8 +643,7 @@ bool lab_replay_create(const struct lab_replay_data *data, const struct lab_repl
     lab_replay_destroy(out);
 
     return lab_replay_refuse(why, why_bytes,
-                             "session %lld cannot be replayed: device %u had rows in some passes "
-                             "only",
+                             "cannot replay session %lld: device %u has no rows in some passes",
                              (long long)session->session, unknown);
 }
 

@@ -118,7 +118,7 @@ static void say_policy(struct html *out, const struct chart_policies *about, uin
 static void say(struct html *out, double value)
 {
     if (isnan(value))
-        html_raw(out, " not known");
+        html_raw(out, " unknown");
     else
         html_format(out, " %.1f", value);
 }
@@ -174,8 +174,8 @@ bool chart_efficiency(struct html *out, const struct chart_policies *about, bool
     if (phases > 1 && phases < BLOCKS_MAX && !narrow)
         blocks += phases;
     svg_begin(&paper.svg, top + 18 * about->count + 22);
-    html_raw(out, "<title>Efficiency of each policy</title>"
-                  "<desc>Per cent of the devices' joint speed. Over all frames:");
+    html_raw(out, "<title>Efficiency of each policy</title><desc>Per cent of the "
+                  "devices' summed speeds. Over all frames:");
     for (uint32_t i = 0; i < about->count; i++) {
         say_policy(out, about, i);
         say(out, 100 * about->all[about->policies[i]].efficiency);
@@ -324,8 +324,8 @@ bool chart_times(struct html *out, const struct chart_policies *about, bool narr
 
     struct scale scale = times_scale(&paper, about);
     svg_begin(&paper.svg, bottom + 34);
-    html_raw(out, "<title>Frame times of each policy</title><desc>How many frames took how long,"
-                  " in milliseconds, with the median and the 99th percentile:");
+    html_raw(out, "<title>Frame times of each policy</title><desc>Distribution of frame "
+                  "times in milliseconds, with the median and the 99th percentile:");
     for (uint32_t i = 0; i < about->count; i++) {
         say_policy(out, about, i);
         html_raw(out, " ");

@@ -132,12 +132,12 @@ static bool run_chapter(struct html *out, const struct report_source *source,
     html_raw(out, "</header>\n");
 
     if (run->frame_end < 1) {
-        html_raw(out, "<p class=\"lede\">No frame of a policy was recorded in this run.</p>\n");
+        html_raw(out, "<p class=\"lede\">No frames of a policy were recorded in this run.</p>\n");
     } else {
         chapter_results(&chapter);
         good = policy_parts(&chapter);
     }
-    html_raw(out, "<h2 class=\"part\">The machine, and how it was measured</h2>\n");
+    html_raw(out, "<h2 class=\"part\">The machine and the method</h2>\n");
     chapter_machine(&chapter);
     html_raw(out, "</article>\n");
 done:
@@ -232,9 +232,8 @@ static bool overview(struct html *out, const struct report_source *source)
     bool good = true;
 
     html_raw(out, "<nav aria-label=\"Runs\">");
-    table_begin(
-        out, "overview",
-        "Mean frame time over the oracle's, by run and policy; the best of each run is bold");
+    table_begin(out, "overview",
+                "Mean frame time ÷ the oracle's, by run and policy; the best of each run is bold");
     html_raw(out, "<thead><tr><th scope=\"col\">Run</th>");
     if (hosts)
         html_raw(out, "<th scope=\"col\">Machine</th>");

@@ -375,23 +375,21 @@ bool chapter_gauges(const struct chapter *chapter)
         return true;
     html_raw(out, "<h2 class=\"part\">Clocks, temperatures, power</h2>\n");
     if (run->gauges_left_out) {
-        html_raw(out, "<p>Telemetry was recorded, of too many frames to be gathered here.</p>\n");
+        html_raw(out, "<p>Telemetry was recorded for more frames than this page can show.</p>\n");
         return true;
     }
 
     if (run->device_count > 1) {
-        html_raw(
-            out,
-            "<section class=\"chart\"><h3>By the split</h3><p>Means over all frames of the run "
-            "with that share of the rows on the first device, those of the references too: a "
-            "share of 0 or 100 per cent is a device alone. Temperatures follow the load by "
-            "seconds, so they tell less of a split than of what ran before it.</p>"
-            "<div class=\"figure\">");
+        html_raw(out, "<section class=\"chart\"><h3>By split</h3><p>Means over all frames of the "
+                      "run, including the references, with that share of the rows on the first "
+                      "device. A share of 0 or 100 per cent is one device alone. Temperatures lag "
+                      "behind the load by seconds, so they depend on what ran before.</p><div "
+                      "class=\"figure\">");
         good = draw(chapter, NULL, false) && draw(chapter, NULL, true);
         html_raw(out, "</div></section>\n");
     }
 
-    table_begin(out, "gauges", "What was read of the machine, over the whole run");
+    table_begin(out, "gauges", "Readings of the machine over the whole run");
     html_raw(out, "<thead><tr>");
     table_head(out, columns);
     html_raw(out, "<th scope=\"col\" class=\"text\">Unit</th>"

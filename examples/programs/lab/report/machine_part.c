@@ -50,7 +50,7 @@ static void facts(const struct chapter *chapter)
     words_whole(out, run->frames);
     html_raw(out, " of each policy, ");
     words_whole(out, run->in_flight);
-    html_raw(out, " under way at once</dd></div><div><dt>Objective</dt><dd>");
+    html_raw(out, " in flight</dd></div><div><dt>Objective</dt><dd>");
     words_or(out, run->objective, "–");
     if (run->deadline_ns > 0) {
         html_raw(out, ", deadline ");
@@ -61,8 +61,7 @@ static void facts(const struct chapter *chapter)
     html_raw(out, "</dd></div><div><dt>Energy meter</dt><dd>");
     words_or(out, run->meter, "none");
     if (isfinite(run->foreign_load))
-        html_format(out,
-                    "</dd></div><div><dt>Other programs</dt><dd>used %.2f processors in the mean%s",
+        html_format(out, "</dd></div><div><dt>Other programs</dt><dd>used %.2f processors, mean%s",
                     run->foreign_load, run->busy ? ": the machine was busy" : "");
     html_raw(out, "</dd></div></dl>\n");
 }
@@ -111,8 +110,7 @@ static void reference_table(const struct chapter *chapter)
     if (columns > REPORT_FEW_DEVICES)
         columns = 0;
 
-    table_begin(out, "references",
-                "Phases and what the policies are held to: median frame times, ms");
+    table_begin(out, "references", "Phases and reference times: median frame times, ms");
     html_raw(out, "<thead><tr>");
     table_head(out, first);
     for (uint32_t device = 0; device < columns; device++) {
@@ -146,7 +144,7 @@ static void disturbance_table(const struct chapter *chapter)
     const struct report_run *run = chapter->run;
 
     if (!run->disturbance_count && !run_is_simulated(run))
-        html_raw(out, "<p class=\"note\">Nothing was disturbed on purpose.</p>\n");
+        html_raw(out, "<p class=\"note\">No disturbances.</p>\n");
     if (!run->disturbance_count)
         return;
 
@@ -175,54 +173,48 @@ static void definitions(const struct chapter *chapter)
 {
     struct html *out = chapter->out;
     const struct report_run *run = chapter->run;
-    const char *oracle =
-        "The best static split that a sweep found, in the same phase of the same run.";
+    const char *oracle = "The best static split of a sweep, in the same phase of the same run.";
 
     if (run->oracle_by_frame)
-        oracle = "The best fixed split of the best set of devices, of the same frame and under the"
-                 " same chance.";
+        oracle = "The best fixed split of the best set of devices, for the same frame "
+                 "and random numbers.";
 
     html_raw(out, "<dl class=\"definitions\">");
-    definition(
-        out, "T",
-        "Wall time of a frame, from its start until its last band is done. Frames that failed"
-        " are left out. p50 and p99 are the least times that 50 and 99 % of the frames kept"
-        " to.");
+    definition(out, "T",
+               "Wall time of a frame, from its start to the end of its last band. Failed frames "
+               "are excluded. p50 and p99 are percentiles by nearest rank.");
     definition(out, "T<sub>oracle</sub>", oracle);
     definition(out, "T<sub>best single</sub>",
                "The fastest device alone, in the same phase of the same run.");
-    definition(
-        out, "Mean and p50",
-        "Means are held against means and medians against medians, since a few frames that"
-        " take many times as long move every mean. Over all frames, the medians of the phases"
-        " are summed, each as often as it has frames.");
+    definition(out, "Mean and p50",
+               "Means are divided by means and medians by medians, because a few slow frames "
+               "change a mean. Over all frames, the medians of the phases are summed, weighted "
+               "by their frames.");
     definition(out, "Efficiency",
                "(1 ÷ T) ÷ Σ (1 ÷ T<sub>d</sub>), of the medians T with the policy and T<sub>d</sub>"
                " of device d alone.");
     definition(
         out, "Finish spread",
-        "Mean of (last − first) ÷ last over the devices that had rows: zero where they finish"
-        " together.");
-    definition(
-        out, "Settled",
-        "Frames of the phase until one was near the oracle, and with it three quarters of the"
-        " eight that begin with it. Near is within 5 % of it, or what nine of ten of its own"
-        " frames kept to.");
+        "Mean of (last − first) ÷ last over the devices with rows; zero if they finish together.");
+    definition(out, "Settled",
+               "Frames of the phase until one is near the oracle, with three quarters of the "
+               "eight frames that begin with it. Near: within 5 % of the oracle's median, or "
+               "within nine of ten of the oracle's frames.");
     definition(out, "Split change",
-               "A frame whose planned bands are not those of the frame before.");
+               "A frame whose planned bands differ from those of the previous frame.");
     if (run->deadline_ns > 0)
         definition(out, "Late", "Share of the frames that took longer than the deadline.");
     html_raw(out, "</dl>\n");
 
     if (run->solo_sessions || run->sweep_sessions)
         html_format(out,
-                    "<p class=\"note\">Measured in the same run for comparison: %zu sessions of one"
-                    " device alone, %zu of the sweep.</p>\n",
+                    "<p class=\"note\">Also measured in this run: %zu sessions of one "
+                    "device alone, %zu of the sweep.</p>\n",
                     run->solo_sessions, run->sweep_sessions);
     if (run->in_flight > 1)
-        html_raw(out, "<p class=\"note\">Several frames were under way at once: T is the part of a"
-                      " frame's wall time in which no earlier frame was under way, what a stream of"
-                      " such frames pays.</p>\n");
+        html_raw(out, "<p class=\"note\">Several frames were in flight: T is the part of "
+                      "a frame's wall time in which no earlier frame was in flight, so "
+                      "it is the time that a frame adds to a stream.</p>\n");
 }
 
 void chapter_machine(const struct chapter *chapter)

@@ -10,8 +10,8 @@ static void reason_table(const struct chapter *chapter, uint32_t policy)
 {
     static const char *const first[] = {"Reason", "Frames", NULL};
     static const char *const times[] = {"Predicted<i>ms</i>", "Measured<i>ms</i>",
-                                        "Off by<i>mean</i>", NULL};
-    static const char *const last[] = {"Not taken<i>predicted ms</i>", NULL};
+                                        "Error<i>mean</i>", NULL};
+    static const char *const last[] = {"Alternative<i>predicted ms</i>", NULL};
     struct html *out = chapter->out;
     struct report_reason_figures reasons[REPORT_REASONS];
     bool predicted = false, alternative = false;

@@ -34,7 +34,7 @@ bool reader_refuse_sql(struct reader *reader)
 
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
         return reader_refuse(reader, "is damaged: %s", sqlite3_errmsg(reader->db));
-    return reader_refuse(reader, "cannot be read: %s", sqlite3_errmsg(reader->db));
+    return reader_refuse(reader, "cannot read: %s", sqlite3_errmsg(reader->db));
 }
 
 bool reader_prepare(struct reader *reader, sqlite3_stmt **out, const char *sql)

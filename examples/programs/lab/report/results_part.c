@@ -55,14 +55,14 @@ static bool lede_energy(const struct chapter *chapter)
     if (!best)
         return false;
 
-    html_raw(out, "<p class=\"lede\">Energy was to be saved. ");
+    html_raw(out, "<p class=\"lede\">Objective: energy. ");
     strong_name(chapter, winner);
-    html_format(out, " used the least: %.4g J a frame in the mean", best->joules);
+    html_format(out, " used the least: %.4g J per frame, mean", best->joules);
     if (run->deadline_ns > 0) {
         html_format(out, ", with %.1f %% of its frames later than the deadline of ",
                     100 * best->late);
         chart_ms(out, run->deadline_ns);
-        html_format(out, " ms. Policies with more than %.0f %% of late frames do not count",
+        html_format(out, " ms. Policies with more than %.0f %% of late frames are excluded",
                     100 * late_most);
     }
     html_raw(out, ".</p>\n");
@@ -94,7 +94,7 @@ static void lede(const struct chapter *chapter)
     strong_name(chapter, chapter->order[first]);
     html_raw(out, chapter->count - first > 1 ? " was the fastest: " : " took ");
     chart_ms(out, best->mean_ns);
-    html_raw(out, " ms a frame in the mean");
+    html_raw(out, " ms per frame, mean");
 
     const char *before = ", ";
     if (!isnan(best->over_oracle)) {
@@ -109,9 +109,9 @@ static void lede(const struct chapter *chapter)
     html_raw(out, ". ");
 
     if (next < chapter->count && chapter->all[chapter->order[next]].frames && best->mean_ns > 0) {
-        html_raw(out, "Next came ");
+        html_raw(out, "Second: ");
         strong_name(chapter, chapter->order[next]);
-        html_format(out, ", whose frames took %.1f %% longer.",
+        html_format(out, ", %.1f %% slower.",
                     100 * (chapter->all[chapter->order[next]].mean_ns / best->mean_ns - 1));
     }
     html_raw(out, "</p>\n");
@@ -128,11 +128,11 @@ static void frame_warning(const struct chapter *chapter, uint32_t policy)
     html_raw(out, "<li>");
     chapter_policy_name(chapter, policy);
     if (!figures->frames)
-        html_raw(out, ": no frame that counts.</li>");
+        html_raw(out, ": no valid frames.</li>");
     else if (figures->failed == 1)
-        html_raw(out, ": 1 frame failed and is not in the figures.</li>");
+        html_raw(out, ": 1 frame failed and is excluded.</li>");
     else
-        html_format(out, ": %zu frames failed and are not in the figures.</li>", figures->failed);
+        html_format(out, ": %zu frames failed and are excluded.</li>", figures->failed);
 }
 
 /* What a reader must know before believing the rest. */
@@ -144,8 +144,8 @@ static void warnings(const struct chapter *chapter)
     html_raw(out, "<ul class=\"warnings\">");
     size_t begun = out->length;
     if (!run->finished)
-        html_raw(out, "<li>The run had not come to its end when this page was made: it was"
-                      " interrupted, or is still going on.</li>");
+        html_raw(out, "<li>The run was not finished when this page was made: it was "
+                      "interrupted, or is still running.</li>");
     for (uint32_t i = 0; i < chapter->count; i++)
         frame_warning(chapter, chapter->order[i]);
 
@@ -153,15 +153,13 @@ static void warnings(const struct chapter *chapter)
         if (!run->disturbances[i].real && !run_is_simulated(run)) {
             html_raw(out, "<li>Artificial disturbance: ");
             words_or(out, run->disturbances[i].text, "(no text)");
-            html_raw(out, ". The delay is added by the lab, no other program ran.</li>");
+            html_raw(out, ". The lab added the delay; no other program ran.</li>");
         }
     if (run->foreign_bands)
-        html_format(
-            out, "<li>%zu bands name a device that the run does not have; they are left out.</li>",
-            run->foreign_bands);
+        html_format(out, "<li>%zu bands of unknown devices are excluded.</li>", run->foreign_bands);
 
     if (out->length == begun)
-        html_raw(out, "<li class=\"none\">The run came to its end and no frame failed.</li>");
+        html_raw(out, "<li class=\"none\">The run finished, and no frame failed.</li>");
     html_raw(out, "</ul>\n");
 }
 
@@ -288,7 +286,7 @@ static void headline_head(const struct chapter *chapter, const struct columns *c
     if (columns->late)
         html_format(out, "%sLate</th>", one);
     if (columns->joules)
-        html_format(out, "%sEnergy<i>J a frame</i></th>", one);
+        html_format(out, "%sEnergy<i>J per frame</i></th>", one);
 
     /* The second row: under T, and under the two quotients. */
     html_format(out, "</tr><tr>%s<th scope=\"col\">p99</th>", pair);
@@ -302,21 +300,21 @@ static void headline_head(const struct chapter *chapter, const struct columns *c
 static void headline_notes(const struct chapter *chapter, const struct columns *columns)
 {
     struct html *out = chapter->out;
-    const char *why = "There was no energy meter";
+    const char *why = "No energy meter was available";
 
     if (!columns->oracle)
-        html_raw(out, "<p class=\"note\">No oracle was measured in this run: excess and regret are"
-                      " not known.</p>\n");
+        html_raw(out, "<p class=\"note\">No oracle was measured in this run, so excess "
+                      "and regret are unknown.</p>\n");
     if (!columns->efficiency)
-        html_raw(out, "<p class=\"note\">No device was measured alone in this run: efficiency is"
-                      " not known.</p>\n");
+        html_raw(out, "<p class=\"note\">No device was measured alone in this run, so "
+                      "efficiency is unknown.</p>\n");
 
     if (chapter->run->meter)
-        why = "The meter gave no reading";
+        why = "The energy meter gave no readings";
     else if (run_is_simulated(chapter->run))
         why = "The scenario models no energy";
     if (!columns->joules)
-        html_format(out, "<p class=\"note\">%s: energy is not known.</p>\n", why);
+        html_format(out, "<p class=\"note\">%s, so energy is unknown.</p>\n", why);
 }
 
 static void headline_table(const struct chapter *chapter)
@@ -381,18 +379,17 @@ static void comparison(const struct chapter *chapter, const char *title, const c
 
 static void comparisons(const struct chapter *chapter)
 {
-    comparison(chapter, "How long frames took",
-               "How often each frame time occurred, with the median and the time that 99 % of the"
-               " frames kept to.",
+    comparison(chapter, "Frame times",
+               "Distribution of frame times, with the median and the 99th percentile.",
                chart_times);
-    comparison(chapter, "How much of the machine was used",
-               "Efficiency, per cent: the speed of the median frame, of what all devices would"
-               " reach together without loss, each as fast as it was alone in the same phase.",
+    comparison(chapter, "Use of the machine",
+               "Efficiency, per cent: the speed of the median frame, relative to the sum "
+               "of the devices' speeds alone in the same phase.",
                chart_efficiency);
-    comparison(chapter, "What it cost not to know",
-               "Regret: the sum of what each frame took longer than the oracle, in milliseconds. A"
-               " flat line keeps up with the oracle, a falling one is ahead of it; ↑ marks one"
-               " that leaves the chart.",
+    comparison(chapter, "Regret",
+               "Time lost against the oracle up to each frame, in milliseconds. A flat "
+               "line is as fast as the oracle, a falling line is faster. ↑ marks a line "
+               "that leaves the chart.",
                chart_regret);
 }
 
@@ -406,10 +403,9 @@ static void busy(const struct chapter *chapter)
 
     html_raw(out, "<p class=\"busy\"><strong>The machine was busy");
     if (isfinite(chapter->run->foreign_load))
-        html_format(out, ": other programs used %.2f processors meanwhile",
-                    chapter->run->foreign_load);
-    html_raw(out, ".</strong> The figures say little, and which policy is the faster one may be"
-                  " chance. Measure again on a quiet machine.</p>\n");
+        html_format(out, ": other programs used %.2f processors", chapter->run->foreign_load);
+    html_raw(out, ".</strong> The figures are unreliable, and the order of the policies "
+                  "may be chance. Measure again on a quiet machine.</p>\n");
 }
 
 void chapter_results(const struct chapter *chapter)

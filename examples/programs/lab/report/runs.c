@@ -343,8 +343,7 @@ static bool check_tables(struct reader *reader)
                       1, &tables))
         return false;
 
-    return tables == 9 ||
-           reader_refuse(reader, "is damaged: %.0f of the 9 tables are there", tables);
+    return tables == 9 || reader_refuse(reader, "is damaged: it has %.0f of the 9 tables", tables);
 }
 
 /* All of it, in the transaction that is open. */
@@ -364,7 +363,7 @@ static bool read_source(struct reader *reader, int64_t only, struct report_sourc
     if (!out->run_count && only)
         return reader_refuse(reader, "has no run %lld", (long long)only);
     if (!out->run_count)
-        return reader_refuse(reader, "holds no run yet");
+        return reader_refuse(reader, "has no runs yet");
 
     for (size_t i = 0; i < out->run_count; i++) {
         struct report_run *run = &out->runs[i];
@@ -374,7 +373,7 @@ static bool read_source(struct reader *reader, int64_t only, struct report_sourc
         for (size_t s = 0; s < run->session_count; s++)
             frames += run->sessions[s].frame_count;
     }
-    return frames || reader_refuse(reader, "holds no frame of a policy yet");
+    return frames || reader_refuse(reader, "has no frames of a policy yet");
 }
 
 bool report_read(const char *path, int64_t run, struct report_source *out, char *why,

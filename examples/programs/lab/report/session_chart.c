@@ -343,8 +343,8 @@ static void session_words(struct html *out, const struct report_run *run,
         chart_group_name(out, run, group, 40);
         html_format(out, " %.1f %%", 100 * whole_share(series, pass, group));
     }
-    html_raw(out, "; when each device was done with its bands; measured by predicted frame time;"
-                  " the reason of each split. The tables below hold the figures.</desc>");
+    html_raw(out, "; when each device ended its bands; measured by predicted frame time; "
+                  "the reason of each split. The tables below hold the figures.</desc>");
 }
 
 bool chart_session(struct html *out, const struct chart_policies *about,
@@ -378,9 +378,9 @@ bool chart_session(struct html *out, const struct chart_policies *about,
     axes_phases(&paper, 12, names, end);
     split_lanes(&paper, session, &series, split, lane);
     if (series.group_count < run->device_count)
-        svg_title(&paper.svg, "When the last of each kind is done, ms", finish - 7);
+        svg_title(&paper.svg, "End of the last device of each kind, ms", finish - 7);
     else
-        svg_title(&paper.svg, "When each device is done, ms", finish - 7);
+        svg_title(&paper.svg, "End of each device, ms", finish - 7);
     finish_panel(&paper, about, session->policy, &series, finish, finish_end);
     if (predicted) {
         svg_title(&paper.svg, "Frame time, measured ÷ predicted", error - 7);

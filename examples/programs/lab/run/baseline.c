@@ -66,7 +66,7 @@ static bool do_frames(struct run *run, struct lane *lane, uint64_t count, int de
     lab_store_write(run->command->store);
 
     if (!good)
-        run->failed = !lab_fail("StarPU takes no task");
+        run->failed = !lab_fail("StarPU: cannot submit a task");
 
     return !lab__run_is_over(run);
 }
@@ -85,7 +85,7 @@ bool lab__run_baseline_frames(struct run *run, struct lane *lane, uint64_t count
     if (lab_kernel_hash(run->kernel, baseline->lane, last) !=
             baseline->right[last % run->options->in_flight] &&
         lane->different++ == 0)
-        lab_fail("StarPU, %u blocks: a frame differs from what device 0 alone writes",
+        lab_fail("StarPU, %u blocks: a frame differs from the output of device 0 alone",
                  baseline->trials[baseline->trial_count].blocks);
     return true;
 }
@@ -132,7 +132,7 @@ static bool try_blocks(struct run *run, struct lane *lane, struct trial *trial)
     }
 
     trial->spread = lab_spread_of(ns, count);
-    return count || lab_fail("--baseline starpu: no frame was done");
+    return count || lab_fail("--baseline starpu: no frame was computed");
 }
 
 static bool try_all(struct run *run)

@@ -63,20 +63,23 @@ static bool read_fill(const struct strict_place *at, struct lab_buffer *buffer)
 
     const bool noise = fill == LAB_FILL_NOISE || fill == LAB_FILL_FLOATS;
     const bool file = fill == LAB_FILL_FILE;
-    if (!(noise || absent(at, "seed", "goes with \"fill\": \"noise\" and \"noise-float\"")) ||
+    if (!(noise || absent(at, "seed",
+                          "is only allowed with \"fill\": \"noise\" or "
+                          "\"noise-float\"")) ||
         !small(at, "seed", false, 0, UINT32_MAX, &buffer->seed) ||
-        !(file || absent(at, "file", "goes with \"fill\": \"file\"")) ||
+        !(file || absent(at, "file", "is only allowed with \"fill\": \"file\"")) ||
         !strict_string(at, "file", file, sizeof buffer->file, buffer->file))
         return false;
 
     if (fill != LAB_FILL_ZERO && buffer->access == LAB_WRITE)
-        return strict_refuse(at, "fill", "what is written only is not filled");
+        return strict_refuse(at, "fill", "not allowed for a buffer with \"access\": \"write\"");
 
     uint64_t bytes = buffer->element_bytes;
     if (!bytes)
         bytes = buffer->bytes;
     return fill != LAB_FILL_FLOATS || bytes % sizeof(float) == 0 ||
-           strict_refuse(at, "fill", "floats do not fill %" PRIu64 " bytes", bytes);
+           strict_refuse(at, "fill", "%" PRIu64 " bytes are not a multiple of the size of a float",
+                         bytes);
 }
 
 static bool read_access(const struct strict_place *at, struct lab_buffer *buffer)
@@ -87,7 +90,7 @@ static bool read_access(const struct strict_place *at, struct lab_buffer *buffer
     if (!strict_boolean(at, "scratch", &buffer->scratch))
         return false;
     if (buffer->scratch)
-        return absent(at, "access", "scratch has no content before the frame or after it");
+        return absent(at, "access", "not allowed for scratch");
 
     bool good = word(at, "access", true, words, "read, write or read-write", &access);
     buffer->access = (enum lab_access)access;
@@ -103,11 +106,11 @@ static bool read_memory(const struct strict_place *at, struct lab_buffer *buffer
                strict_boolean(at, "transposed", &buffer->transposed);
 
     if (buffer->scratch || buffer->access != LAB_READ)
-        return strict_refuse(at, "bytes", "a buffer without rows is only read");
+        return strict_refuse(at, "bytes", "needs \"access\": \"read\"");
     return strict_integer(at, "bytes", true, 1, LAB_WHOLE_BYTES_MAX, &buffer->bytes) &&
-           absent(at, "element_bytes", "a buffer with \"bytes\" has no rows") &&
-           absent(at, "row_divisor", "a buffer with \"bytes\" has no rows") &&
-           absent(at, "transposed", "a buffer with \"bytes\" has no rows");
+           absent(at, "element_bytes", "not allowed with \"bytes\"") &&
+           absent(at, "row_divisor", "not allowed with \"bytes\"") &&
+           absent(at, "transposed", "not allowed with \"bytes\"");
 }
 
 static bool read_buffer(struct strict_reader *reader, json_t *value, uint32_t index,
@@ -126,11 +129,11 @@ static bool read_buffer(struct strict_reader *reader, json_t *value, uint32_t in
 
     for (uint32_t b = 0; b < out->buffer_count; b++)
         if (strcmp(out->buffers[b].name, buffer->name) == 0)
-            return strict_refuse(&at, "name", "there is a buffer of that name already");
+            return strict_refuse(&at, "name", "a buffer of this name already exists");
 
     out->buffer_count++;
     return read_access(&at, buffer) && read_memory(&at, buffer) &&
-           (!buffer->scratch || absent(&at, "fill", "scratch is not filled")) &&
+           (!buffer->scratch || absent(&at, "fill", "not allowed for scratch")) &&
            read_fill(&at, buffer);
 }
 
@@ -172,11 +175,13 @@ static bool read_constant(struct strict_reader *reader, json_t *value, uint32_t 
 
     for (uint32_t c = 0; c < out->constant_count; c++)
         if (strcmp(out->constants[c].name, constant->name) == 0)
-            return strict_refuse(&at, "name", "there is a constant of that name already");
+            return strict_refuse(&at, "name", "a constant of this name already exists");
     if (find_buffer(out, constant->name))
-        return strict_refuse(&at, "name", "there is a buffer of that name already");
+        return strict_refuse(&at, "name", "a buffer of this name already exists");
     if (json_object_size(value) != 2)
-        return strict_refuse(&at, NULL, "must have a name and one of int, uint and float");
+        return strict_refuse(&at, NULL,
+                             "must have \"name\" and one of \"int\", \"uint\" "
+                             "and \"float\"");
 
     out->constant_count++;
     if (json_object_get(value, "int"))
@@ -198,7 +203,7 @@ static bool read_touch(const struct strict_place *at, const struct lab_bindings 
     const struct lab_buffer *buffer = find_buffer(all, argument->name);
 
     if (!buffer)
-        return strict_refuse(at, "name", "there is no buffer \"%s\"", argument->name);
+        return strict_refuse(at, "name", "unknown buffer \"%s\"", argument->name);
 
     if (!small(at, "halo_rows", false, 1, 1024, &argument->halo_rows) ||
         !strict_boolean(at, "whole", &argument->whole) ||
@@ -209,12 +214,12 @@ static bool read_touch(const struct strict_place *at, const struct lab_bindings 
     const bool by_rows = argument->halo_rows || argument->row_divisor || argument->in_place;
     if (argument->whole && by_rows)
         return strict_refuse(at, "whole",
-                             "goes without \"halo_rows\", \"row_divisor\" and "
-                             "\"in_place\"");
+                             "not allowed with \"halo_rows\", \"row_divisor\" or \"in_place\"");
     if (!buffer->element_bytes && by_rows)
-        return strict_refuse(at, "name", "\"%s\" has no rows", argument->name);
+        return strict_refuse(at, "name", "buffer \"%s\" has no rows", argument->name);
     return !argument->in_place || buffer->scratch || buffer->access == LAB_READ_WRITE ||
-           strict_refuse(at, "in_place", "\"%s\" is not read and written", argument->name);
+           strict_refuse(at, "in_place", "buffer \"%s\" must be read-write or scratch",
+                         argument->name);
 }
 
 static bool read_argument(const struct strict_place *pass, json_t *value, uint32_t index,
@@ -237,10 +242,11 @@ static bool read_argument(const struct strict_place *pass, json_t *value, uint32
         return read_touch(&at, out, argument);
 
     for (size_t k = 0; k < sizeof of_buffers / sizeof *of_buffers; k++)
-        if (!absent(&at, of_buffers[k], "goes without \"local_bytes\""))
+        if (!absent(&at, of_buffers[k], "not allowed with \"local_bytes\""))
             return false;
     if (find_buffer(out, argument->name))
-        return strict_refuse(&at, "local_bytes", "\"%s\" is a buffer", argument->name);
+        return strict_refuse(&at, "local_bytes", "not allowed for the buffer \"%s\"",
+                             argument->name);
     return small(&at, "local_bytes", true, 1, 1 << 20, &argument->local_bytes);
 }
 
@@ -264,8 +270,7 @@ static bool read_kernel(const struct strict_place *at, struct lab_bindings *out)
 
     json_t *arguments = strict_array(at, "arguments", false, COX_ARGUMENTS_MAX);
     if (out->argument_count + json_array_size(arguments) > LAB_ARGUMENTS_MAX)
-        return strict_refuse(at, "arguments", "there are more than %d of all passes",
-                             LAB_ARGUMENTS_MAX);
+        return strict_refuse(at, "arguments", "more than %d in all passes", LAB_ARGUMENTS_MAX);
 
     for (size_t a = 0; a < json_array_size(arguments); a++)
         if (!read_argument(at, json_array_get(arguments, a), (uint32_t)a, out))
@@ -291,8 +296,8 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
         return false;
 
     if (pass->fused && index == 0)
-        return strict_refuse(&at, "fused", "there is no pass before it");
-    return !pass->fused || absent(&at, "transposed", "a fused pass has the rows of its first one");
+        return strict_refuse(&at, "fused", "not allowed in the first pass");
+    return !pass->fused || absent(&at, "transposed", "not allowed in a fused pass");
 }
 
 /* --- The whole -------------------------------------------------------------------------------- */
@@ -316,7 +321,7 @@ static bool has_output(const struct strict_place *at, const struct lab_bindings 
     for (uint32_t b = 0; b < bindings->buffer_count; b++)
         if (bindings->buffers[b].access != LAB_READ)
             return true;
-    return strict_refuse(at, "buffers", "nothing is written");
+    return strict_refuse(at, "buffers", "at least one must be written");
 }
 
 /* A group is a pass and those that are fused with it. */
@@ -328,11 +333,12 @@ static bool has_room(const struct strict_place *at, const struct lab_bindings *b
         groups += !bindings->passes[p].fused;
         fused = bindings->passes[p].fused ? fused + 1 : 1;
         if (fused > COX_FUSED_MAX)
-            return strict_refuse(at, "passes", "more than %d are fused", COX_FUSED_MAX);
+            return strict_refuse(at, "passes", "more than %d consecutive passes are fused",
+                                 COX_FUSED_MAX);
     }
 
     return groups <= COX_PASSES_MAX ||
-           strict_refuse(at, "passes", "there are more than %d that are not fused", COX_PASSES_MAX);
+           strict_refuse(at, "passes", "more than %d are not fused", COX_PASSES_MAX);
 }
 
 static bool read_passes(const struct strict_place *at, struct lab_bindings *out)
@@ -344,7 +350,7 @@ static bool read_passes(const struct strict_place *at, struct lab_bindings *out)
         return read_kernel(at, out);
 
     for (size_t k = 0; k < sizeof of_a_pass / sizeof *of_a_pass; k++)
-        if (!absent(at, of_a_pass[k], "stands in one of the \"passes\""))
+        if (!absent(at, of_a_pass[k], "not allowed with \"passes\"; move it into a pass"))
             return false;
     return read_each(at, "passes", true, LAB_PASSES_MAX, read_pass, out) && has_room(at, out);
 }
@@ -408,7 +414,7 @@ static bool load(struct lab_user_kernel *kernel, const char *source_path, const 
     if (!kernel->source)
         return false;
     if (bytes > LAB_SOURCE_BYTES_MAX || strlen(kernel->source) != bytes || bytes == 0)
-        return lab_refuse(why, why_bytes, "%s: is no OpenCL C of 1 to %d bytes", source_path,
+        return lab_refuse(why, why_bytes, "%s: must be OpenCL C of 1 to %d bytes", source_path,
                           LAB_SOURCE_BYTES_MAX);
 
     kernel->json = strict_read_file(json_path, LAB_BINDINGS_BYTES_MAX, &bytes, why, why_bytes);

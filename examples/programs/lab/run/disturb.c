@@ -122,7 +122,8 @@ bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *
         kind++;
 
     if (kind == KINDS)
-        return lab_refuse(why, why_bytes, "'%.80s': there are hog, gpu-hog, quota and delay", text);
+        return lab_refuse(why, why_bytes,
+                          "'%.80s': unknown kind; kinds: hog, gpu-hog, quota, delay", text);
     out->kind = (enum lab_disturb_kind)kind;
 
     if (strlen(text) >= sizeof out->text)
@@ -138,9 +139,9 @@ bool lab_disturbance_parse(const char *text, struct lab_disturbance *out, char *
         end = NULL;
 
     if (!end || *end || (value && value > at) || !read_value(value, at, out))
-        return lab_refuse(why, why_bytes, "'%.80s': needed is %s", text, forms[kind]);
+        return lab_refuse(why, why_bytes, "'%.80s': must be %s", text, forms[kind]);
     if (out->first_frame >= out->end_frame)
-        return lab_refuse(why, why_bytes, "'%.80s': it would end before it starts", text);
+        return lab_refuse(why, why_bytes, "'%.80s': ends before it starts", text);
 
     return true;
 }
@@ -154,7 +155,7 @@ bool lab_disturbance_possible(const struct lab_disturbance *disturbance, char *w
 
     for (uint32_t c = 0; c < disturbance->cpu_count; c++)
         if (!CPU_ISSET(disturbance->cpus[c], &usable))
-            return lab_refuse(why, why_bytes, "CPU %d is none that this process may use",
+            return lab_refuse(why, why_bytes, "this process may not use CPU %d",
                               disturbance->cpus[c]);
     return true;
 }
@@ -266,7 +267,7 @@ bool lab_disturber_start(const struct lab_disturbance *disturbances, uint32_t co
 
         disturber->children[i] = lab_child_start(job);
         if (!disturber->children[i]) {
-            lab_refuse(why, why_bytes, "%s: no process for it: %s", disturbances[i].text,
+            lab_refuse(why, why_bytes, "%s: cannot start a process: %s", disturbances[i].text,
                        strerror(errno));
             lab_disturber_stop(out);
             return false;
@@ -288,13 +289,13 @@ static const char *choose_cpus(struct lab_disturbance *d, const uint16_t *cpus, 
     if (cpu_count) {
         d->cpu_count = (uint32_t)fmin(cpu_count, LAB_HOG_CPUS_MAX);
         memcpy(d->cpus, cpus, d->cpu_count * sizeof *cpus);
-        return ", where the first CPU device computes";
+        return ", used by the first CPU device";
     }
 
     for (uint16_t cpu = 0; cpu < CPU_SETSIZE - 1 && d->cpu_count == 0; cpu++)
         if (CPU_ISSET(cpu, usable))
             d->cpus[d->cpu_count++] = cpu;
-    return ", since no CPU device has workers bound to cores";
+    return ", because no CPU device has threads bound to cores";
 }
 
 static bool prepare_hog(struct lab_disturber *disturber, uint32_t i, const uint16_t *cpus,
@@ -305,7 +306,7 @@ static bool prepare_hog(struct lab_disturber *disturber, uint32_t i, const uint1
     cpu_set_t usable;
 
     if (sched_getaffinity(0, sizeof usable, &usable) != 0)
-        return lab_refuse(why, why_bytes, "the system does not say which CPUs may be used: %s",
+        return lab_refuse(why, why_bytes, "cannot read which CPUs this process may use: %s",
                           strerror(errno));
 
     const char *because = choose_cpus(d, cpus, cpu_count, &usable);
@@ -330,7 +331,7 @@ static bool prepare_gpu_hog(struct lab_disturber *disturber, uint32_t i,
                             const struct cox_device_info *gpu, char *why, size_t why_bytes)
 {
     if (!gpu)
-        return lab_refuse(why, why_bytes, "no GPU takes part");
+        return lab_refuse(why, why_bytes, "no GPU is in use");
 
     lab_gpu_hog_choose(lab_child_memory(disturber->children[i]), gpu);
     snprintf(disturber->notes[i], sizeof disturber->notes[i], "on %.100s", gpu->name);

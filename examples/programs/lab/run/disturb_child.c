@@ -177,7 +177,7 @@ static bool await_value(struct lab_child *child, _Atomic uint32_t *value, uint32
         if (!lives(child)) {
             const char *reason = child->shared->why;
             return lab_refuse(why, why_bytes, "%s",
-                              *reason ? reason : "its process ended by itself");
+                              *reason ? reason : "its process ended unexpectedly");
         }
 
         if (now_ns() > until)

@@ -223,7 +223,7 @@ void lab_quota_tidy(const char *root)
 bool lab_quota_open(const char *root, struct lab_quota **out, char *why, size_t why_bytes)
 {
     struct lab_quota *quota = calloc(1, sizeof *quota);
-    char reason[160] = "there is no control group hierarchy";
+    char reason[160] = "no control groups are mounted";
 
     *out = NULL;
     if (!quota)
@@ -250,12 +250,12 @@ bool lab_quota_open(const char *root, struct lab_quota **out, char *why, size_t 
 
         const char *cause = strerror(error);
         if (error == ENOENT)
-            cause = "the controller cpu is not given to groups here";
+            cause = "the cpu controller is not enabled for control groups here";
         snprintf(reason, sizeof reason, "version %d: %s", version, cause);
     }
 
     free(quota);
-    return lab_refuse(why, why_bytes, "no control group with a quota can be made here (%s)",
+    return lab_refuse(why, why_bytes, "cannot create a control group with a quota here (%s)",
                       reason);
 }
 

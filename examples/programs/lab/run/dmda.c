@@ -229,7 +229,7 @@ static bool start(struct starpu_conf *conf, char *why, size_t why_bytes)
     setenv("STARPU_SILENT", "1", 0);
 
     const int code = starpu_init(conf);
-    return code == 0 || lab_refuse(why, why_bytes, "StarPU does not start: %s", strerror(-code));
+    return code == 0 || lab_refuse(why, why_bytes, "cannot start StarPU: %s", strerror(-code));
 }
 
 static void configure(struct starpu_conf *conf)
@@ -269,7 +269,7 @@ static bool find_devices(struct lab_dmda *dmda, char *why, size_t why_bytes)
         }
 
         if (w == count)
-            return lab_refuse(why, why_bytes, "StarPU does not know device %u, %s", d,
+            return lab_refuse(why, why_bytes, "device %u, %s, is unknown to StarPU", d,
                               dmda->params.devices[d].name);
 
         taken[w] = true;
@@ -509,15 +509,15 @@ static bool build_pass(struct lab_dmda *dmda, uint32_t device, uint32_t p, char 
 
     const cl_int code = create_kernel(dmda, device, pass, built);
     if (code)
-        return lab_refuse(why, why_bytes, "kernel %s does not build for StarPU on %s: %d", name,
-                          dmda->params.devices[device].name, code);
+        return lab_refuse(why, why_bytes, "kernel %s: build for StarPU failed on %s: error %d",
+                          name, dmda->params.devices[device].name, code);
 
     clGetKernelInfo(built->kernel, CL_KERNEL_NUM_ARGS, sizeof built->parameter_count,
                     &built->parameter_count, NULL);
     for (cl_uint i = 0; i < built->parameter_count; i++)
         if (i >= COX_ARGUMENTS_MAX ||
             !read_parameter(dmda, pass, built->kernel, i, &built->parameters[i]))
-            return lab_refuse(why, why_bytes, "kernel %s: parameter %u is not known by its name",
+            return lab_refuse(why, why_bytes, "kernel %s: the name of parameter %u is unknown",
                               name, i);
     return true;
 }
@@ -543,7 +543,7 @@ static bool count_lists(struct lab_dmda *dmda, char *why, size_t why_bytes)
         dmda->buffers[dmda->buffer_count++].layout = layout;
 
     return dmda->buffer_count <= STARPU_NMAXBUFS ||
-           lab_refuse(why, why_bytes, "StarPU was built for at most %d buffers of a task",
+           lab_refuse(why, why_bytes, "this StarPU supports at most %d buffers per task",
                       STARPU_NMAXBUFS);
 }
 
@@ -570,21 +570,23 @@ static bool is_possible(const struct lab_dmda_params *params, char *why, size_t 
     uint32_t passes = 1;
 
     if (session->pipeline)
-        return lab_refuse(why, why_bytes, "the kernels of %s are the library's own",
+        return lab_refuse(why, why_bytes,
+                          "%s uses the library's own kernels, which StarPU cannot run",
                           params->kernel);
     while (session->passes[passes].source && session->passes[passes].fused)
         passes++;
     if (session->passes[passes].source)
-        return lab_refuse(why, why_bytes, "%s has several passes", params->kernel);
+        return lab_refuse(why, why_bytes, "%s has several passes, which StarPU cannot run",
+                          params->kernel);
 
     if (params->device_count > STARPU_MAXOPENCLDEVS)
-        return lab_refuse(why, why_bytes, "StarPU was built for at most %d OpenCL devices",
+        return lab_refuse(why, why_bytes, "this StarPU supports at most %d OpenCL devices",
                           STARPU_MAXOPENCLDEVS);
 
     for (uint32_t d = 0; d < params->device_count; d++)
         if (params->devices[d].subdevice)
             return lab_refuse(why, why_bytes,
-                              "device %u is a sub-device, and StarPU knows whole devices only", d);
+                              "device %u is a sub-device; StarPU supports whole devices only", d);
     return true;
 }
 
@@ -711,8 +713,8 @@ bool lab_dmda_cut(struct lab_dmda *dmda, uint32_t blocks, char *why, size_t why_
         if (dmda->buffers[b].layout->merge || dmda->buffers[b].layout->scratch ||
             dmda->buffers[b].in_place)
             return lab_refuse(why, why_bytes,
-                              "partial results, scratch and buffers in place are not done with "
-                              "StarPU");
+                              "partial results, scratch and in-place buffers are not "
+                              "supported with StarPU");
 
     unregister(dmda);
     for (uint32_t s = 0; s < dmda->params.slots; s++) {

@@ -116,8 +116,8 @@ void lab__run_print_head(const struct run *run)
     if (pass_count > 1)
         printf(", %" PRIu32 " passes", pass_count);
     if (lab_kernel_has_work(run->kernel))
-        printf(", %" PRId32 " rounds in each item, device 1 %u times", lab_kernel_work(run->kernel),
-               run->ratio);
+        printf(", %" PRId32 " rounds per item, %u times as many on device 1",
+               lab_kernel_work(run->kernel), run->ratio);
 
     printf("; %" PRIu64 " frames of each policy", options->frames);
     if (options->repeats > 1)

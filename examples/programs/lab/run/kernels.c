@@ -341,15 +341,15 @@ static bool add_delay(struct lab_kernel *kernel, char *why, size_t why_bytes)
 
     if (kernel->pipeline)
         return lab_refuse(why, why_bytes,
-                          "%s: an artificial delay is for the kernel work and kernels of one's own",
+                          "%s: an artificial delay is only possible with the kernel work "
+                          "or a kernel of your own",
                           name);
 
     for (const struct cox_pass *pass = kernel->session.passes; is_pass(pass);
          pass += group_of(pass))
         if (group_of(pass) == COX_FUSED_MAX)
             return lab_refuse(why, why_bytes,
-                              "%s: there is no room for an artificial delay beside its passes",
-                              name);
+                              "%s: too many fused passes to add an artificial delay", name);
 
     snprintf(delay->devices, sizeof delay->devices, "#%" PRIu32, kernel->params.delay_device);
     delay->variants[0] = (struct cox_pass){.devices = delay->devices,
@@ -458,7 +458,7 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
     kernel->session.pipeline = kernel->pipeline;
 
     if (status == COX_OK && kernel->in_place && params->slots > 1) {
-        snprintf(why, why_bytes, "%s reads what it writes: only one frame may be in flight",
+        snprintf(why, why_bytes, "%s: has read-write buffers, so --in-flight must be 1",
                  name_of(params));
         status = COX_E_INVALID;
     }
@@ -468,7 +468,8 @@ bool lab_kernel_open(cox_runtime *runtime, const struct lab_kernel_params *param
 
     if (status == COX_OK && !fits(kernel)) {
         snprintf(why, why_bytes,
-                 "%s, %u x %u: %.1f GB of frames do not fit into this machine's memory",
+                 "%s, %u x %u: %.1f GB of frames exceed the memory of this machine; use "
+                 "a smaller --size",
                  name_of(params), kernel->params.columns, kernel->params.rows,
                  lab_kernel_gigabytes(kernel));
         status = COX_E_NOMEM;

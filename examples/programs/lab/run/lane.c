@@ -143,7 +143,7 @@ bool lab__run_checked(struct run *run, struct lane *lane, uint64_t count, const 
     lane->compared++;
     if (!lab_kernel_compare(run->kernel, lane->number, first, count, why, sizeof why) &&
         lane->different++ == 0)
-        lab_fail("%s, frame %" PRIu64 ": %s from what device 0 alone wrote", name,
+        lab_fail("%s, frame %" PRIu64 ": %s from the output of device 0 alone", name,
                  first + count - 1, why);
 
     return true;

@@ -41,7 +41,7 @@ static bool take_turn(struct run *run, uint32_t active)
     if (!lab_sides_take(run->command->sides)) {
         run->failed = true;
         return !lab__run_interrupted() &&
-               lab_fail("the side %s a reserved core has ended",
+               lab_fail("the process %s a reserved core has ended",
                         run->command->reserve == LAB_RESERVE_ON ? "without" : "with");
     }
 
@@ -183,7 +183,7 @@ static bool open_devices(struct run *run)
         cox_runtime_device_info(run->runtime, d, &run->devices[d]);
 
     if (params.delayed && params.delay_device >= run->device_count)
-        return lab_fail("there is no device %u to delay, there are %u", params.delay_device,
+        return lab_fail("cannot delay device %u: only %u are in use", params.delay_device,
                         run->device_count);
 
     if (!lab_kernel_open(run->runtime, &params, &run->kernel, why, sizeof why))
@@ -238,8 +238,9 @@ static void warn_of_meter(const struct run *run)
 {
     for (uint32_t d = 0; d < run->device_count && run->command->energy; d++)
         if (run->devices[d].mode == COX_MODE_STAGED)
-            lab_fail("the meter is the processor's: what device %u (%s) uses is not in it", d,
-                     run->devices[d].name);
+            lab_fail("the energy figures do not include device %u (%s): the meter is the "
+                     "processor's",
+                     d, run->devices[d].name);
 }
 
 /* The second side does the same work as the first one, so that they can be compared. */
@@ -327,8 +328,8 @@ static int finish(struct run *run)
         !lab_run_judge(run->figures, run->reference, run->phases, run->phase_count).met)
         status = LAB_MISSED;
     if (lab__run_has_differences(run)) {
-        lab_fail("%s: what devices wrote differs; the figures are of a kernel that is wrong "
-                 "somewhere, or that rounds otherwise on another device",
+        lab_fail("%s: outputs of the devices differ; the kernel is wrong, or rounds "
+                 "differently on some devices",
                  lab_kernel_name(run->kernel));
         status = LAB_BAD;
     }
@@ -394,7 +395,7 @@ static int run_one(struct command *command, struct lab_size size, uint32_t ratio
     if (lab__run_interrupted() && !good) {
         status = LAB_INTERRUPTED;
         if (run->number)
-            lab_fail("interrupted; what was recorded is in %s", options->output);
+            lab_fail("interrupted; recorded frames are in %s", options->output);
         else
             lab_fail("interrupted before the first frame; nothing was recorded");
     }
@@ -523,7 +524,7 @@ static bool open_sides(struct command *command)
 
     command->sides = lab_sides_begin(bytes);
     if (!command->sides)
-        return lab_fail("--reserve both: no second process: %s", strerror(errno));
+        return lab_fail("--reserve both: cannot start a second process: %s", strerror(errno));
 
     command->shared = lab_sides_shared(command->sides);
     command->reserve = LAB_RESERVE_OFF;

@@ -14,10 +14,10 @@ static void print_sources(const struct run *run)
                text_plain(lab_telemetry_summary(run->telemetry, text, sizeof text), plain,
                           sizeof plain));
     else
-        printf("telemetry: nothing can be read of this machine\n");
+        printf("telemetry: this machine has no readings\n");
 
     for (uint32_t i = 0; run->telemetry && lab_telemetry_note(run->telemetry, i); i++)
-        printf("not read: %s\n", lab_telemetry_note(run->telemetry, i));
+        printf("not available: %s\n", lab_telemetry_note(run->telemetry, i));
     fflush(stdout);
 }
 

@@ -16,65 +16,58 @@
 static const char usage_text[] =
     "Usage: cox-lab run [options]\n"
     "\n"
-    "Runs policies on the devices of this machine, in turns with each device alone and a sweep of "
-    "static splits, and\n"
-    "records everything in a database.\n"
+    "Measures policies on the devices of this machine and records every frame in a database.\n"
+    "The policies take turns with each device alone and with a sweep of static splits.\n"
     "\n"
-    "  --devices LIST       these devices (default: every device)\n"
-    "  --policy NAMES       policies, with commas between, or all; NAME:no-pool may not hand out "
-    "rows while a frame\n"
-    "                       runs (default: adaptive)\n"
-    "  --baseline starpu    also StarPU 1.3 with its scheduler dmda, on whole devices, as a "
-    "further policy\n"
-    "  --kernel NAME        tonemap: HDR pictures; video: HDR10 frames; work: arithmetic; blur: a "
-    "convolution in two\n"
-    "                       passes (default: tonemap); FILE.cl: a kernel of your own, with "
-    "FILE.json\n"
-    "  --bindings FILE      the JSON of a kernel of your own (default: beside it)\n"
-    "  --size WxH[,...]     of the frames, one run of each (default: 1920x1080; work: 128x480; "
-    "else as the JSON says)\n"
-    "  --ratio R[,...]      work: work per row on device 1 over that on the others, 1 to 64, "
-    "one run of each (default: 3)\n"
-    "  --frames N           of each policy (default: 400)\n"
-    "  --repeats N          do it all so many times, 1 to 1000, with new sessions, and tell 95 % "
-    "intervals (default: 1)\n"
-    "  --reserve WHICH      keep a core for feeding the devices: auto, off, on; both: one side "
-    "with and one without, in\n"
-    "                       turns, compared (default: auto)\n"
-    "  --in-flight N        frames under way at once, 1 to 16 (default: 1)\n"
-    "  --disturb SPEC       for the frames A to B - 1; may be given more than once:\n"
-    "      hog@A:B              a process that computes on the cores of the first CPU device, "
-    "else on\n"
-    "                           CPU 0\n"
-    "      hog=CPUS@A:B         on these CPUs, as in 0,2-5\n"
-    "      gpu-hog@A:B          a process with frames of its own on the first GPU\n"
-    "      quota=PERCENT@A:B    PERCENT of the processor time that this process may use, by a "
-    "control group\n"
-    "      delay=DEVICE,MICROSECONDS@A:B    artificial: more work in each launch on the device\n"
-    "  --fallback-delay US  where a disturbance cannot be made here, delay device 0 instead "
-    "(default: refuse)\n"
-    "  --objective NAME     what the policies make small: throughput: the time between frames; "
-    "latency: the time from\n"
-    "                       a frame's submission to its delivery; energy: joules, by the "
-    "processor's meter\n"
-    "                       (default: throughput)\n"
-    "  --deadline MS        of each frame, from its submission to its delivery (default: none)\n"
-    "  --rounds N           of the sweep in each phase, at least (default: 8)\n"
-    "  --curve STEPS        also sweep the whole range of the first device's share, in so many "
-    "steps, 2 to 64\n"
-    "  --soak SECONDS       at first, each device alone, then all together, without a pause, so "
-    "long each, after rests\n"
-    "  --quiet SECONDS      spend up to so much on waiting for other programs to end; what they "
-    "disturbed is left out\n"
-    "  --telemetry MS       read the machine's clocks, temperatures and power every MS "
-    "milliseconds, 1 to 10000;\n"
-    "                       0: not at all (default: 20)\n"
-    "  --sysfs DIR          read them in DIR, in the place of /sys\n"
-    "  -o FILE              the database, made or added to (default: session.db)\n"
-    "  --anonymous          do not record the machine's name\n"
-    "  --csv, --json        instead of the tables\n"
-    "  --check              exit status 3 if the first policy misses a bar\n"
-    "  -h, --help           this text\n";
+    "What to measure:\n"
+    "  --devices LIST       devices to use (default: all)\n"
+    "  --policy NAMES       policies, separated by commas, or all (default: adaptive);\n"
+    "                       NAME:no-pool: the policy must not hand out rows during a frame\n"
+    "  --baseline starpu    also run StarPU 1.3 with its scheduler dmda; kernel work, whole devices\n"
+    "  --kernel NAME        tonemap: HDR pictures; video: HDR10 frames; work: arithmetic;\n"
+    "                       blur: a convolution in two passes (default: tonemap);\n"
+    "                       FILE.cl: a kernel of your own, with FILE.json\n"
+    "  --bindings FILE      JSON file of your own kernel (default: FILE.json)\n"
+    "  --size WxH[,...]     frame sizes, one run each (default: 1920x1080; work: 128x480;\n"
+    "                       your own kernel: as in its JSON file)\n"
+    "  --ratio R[,...]      kernel work: cost of a row on device 1 relative to the others, 1 to 64,\n"
+    "                       one run each (default: 3)\n"
+    "  --frames N           frames of each policy (default: 400)\n"
+    "  --repeats N          repeat with new sessions, 1 to 1000; prints 95 % intervals (default: 1)\n"
+    "  --in-flight N        frames in flight, 1 to 16 (default: 1)\n"
+    "  --objective NAME     what policies minimise: throughput: time between frames;\n"
+    "                       latency: time from submission to delivery;\n"
+    "                       energy: joules, by the processor's meter (default: throughput)\n"
+    "  --deadline MS        deadline of each frame, after its submission (default: none)\n"
+    "  --reserve WHICH      reserve a core for the scheduler thread: auto, off, on or both\n"
+    "                       (both: measure with and without, in turns, and compare) (default: auto)\n"
+    "\n"
+    "Disturbances:\n"
+    "  --disturb SPEC       disturb the frames A to B - 1; may be repeated:\n"
+    "      hog@A:B              compute on the cores of the first CPU device, or on CPU 0\n"
+    "      hog=CPUS@A:B         compute on these CPUs, for example 0,2-5\n"
+    "      gpu-hog@A:B          run frames of another process on the first GPU\n"
+    "      quota=PERCENT@A:B    limit this process to PERCENT of the processor time\n"
+    "      delay=DEVICE,MICROSECONDS@A:B    artificial: add work to each launch on the device\n"
+    "  --fallback-delay US  if a disturbance is impossible here, delay device 0 by US "
+    "(default: fail)\n"
+    "\n"
+    "How to measure:\n"
+    "  --rounds N           least number of rounds of the sweep in each phase (default: 8)\n"
+    "  --curve STEPS        also sweep the first device's share from 0 to 1 in STEPS steps, 2 to 64\n"
+    "  --soak SECONDS       first run each device alone, then all together, for SECONDS each\n"
+    "  --quiet SECONDS      wait up to SECONDS for other programs to end; leave out "
+    "disturbed rounds\n"
+    "  --telemetry MS       interval of clock, temperature and power readings, 1 to 10000; 0: none\n"
+    "                       (default: 20)\n"
+    "  --sysfs DIR          read them from DIR instead of /sys\n"
+    "\n"
+    "Output:\n"
+    "  -o FILE              the database; runs are added to it (default: session.db)\n"
+    "  --anonymous          do not record the name of the machine\n"
+    "  --csv, --json        print CSV or JSON instead of tables\n"
+    "  --check              exit with status 3 if the first policy misses a bar\n"
+    "  -h, --help           print this text\n";
 
 /* --- Numbers and lists ------------------------------------------------------------------------ */
 
@@ -87,7 +80,7 @@ static bool read_number(const char *option, const char *text, double low, double
     *value = strtod(text, &end);
     if (errno || end == text || *end || !(*value >= low && *value <= high) ||
         (whole && *value != floor(*value)))
-        return lab_fail("--%s '%s': a %snumber from %g to %.10g is needed", option, text,
+        return lab_fail("--%s '%s': must be a %snumber from %g to %.10g", option, text,
                         whole ? "whole " : "", low, high);
     return true;
 }
@@ -128,7 +121,7 @@ static bool add_policy(const char *name, struct lab_run_options *options)
 {
     static const char no_pool[] = ":no-pool";
     struct lab_run_policy *added = &options->policies[options->policy_count];
-    char base[sizeof added->name];
+    char base[sizeof added->name], known[256];
 
     snprintf(base, sizeof base, "%s", name);
     char *suffix = strstr(base, no_pool);
@@ -138,20 +131,19 @@ static bool add_policy(const char *name, struct lab_run_options *options)
 
     const struct cox_policy *policy = *base ? program_policy_find(base) : NULL;
     if (strcmp(base, "oracle") == 0)
-        return lab_fail(
-            "--policy oracle: on devices the oracle is found by sweeping, in every run");
-    if (!policy) {
-        lab_fail("there is no policy '%s'; there are:", name);
-        for (uint32_t i = 0; program_policy_at(i); i++)
-            fprintf(stderr, "  %s\n", program_policy_at(i)->name);
-        return false;
-    }
+        return lab_fail("--policy oracle: only possible in cox-lab sim; every run measures the "
+                        "oracle by a sweep");
+    if (!policy)
+        return lab_fail("--policy: unknown policy '%s'; policies: %s", name,
+                        program_policy_names(known, sizeof known));
 
     if (without && !policy->assign)
-        return lab_fail("--policy %s: %s hands out no rows while a frame runs anyway", name, base);
+        return lab_fail("--policy %s: the policy %s never hands out rows during a frame; "
+                        "omit :no-pool",
+                        name, base);
     for (uint32_t i = 0; i < options->policy_count; i++)
         if (strcmp(options->policies[i].name, name) == 0)
-            return lab_fail("--policy: %s is named twice", name);
+            return lab_fail("--policy: '%s' is given twice", name);
     if (options->policy_count == LAB_RUN_POLICIES_MAX)
         return lab_fail("--policy: more than %d", LAB_RUN_POLICIES_MAX);
 
@@ -179,7 +171,7 @@ static bool read_policies(const char *names, struct lab_run_options *options)
 static bool read_baseline(const char *name, struct lab_run_options *options)
 {
     if (strcmp(name, "starpu") != 0)
-        return lab_fail("--baseline '%s': starpu is needed", name);
+        return lab_fail("--baseline '%s': must be starpu", name);
     if (!lab_run_has_starpu)
         return lab_fail("--baseline starpu: this cox-lab was built without StarPU; install StarPU "
                         "1.3 (Debian: libstarpu-dev) and build with cmake -D COX_STARPU=ON");
@@ -192,9 +184,9 @@ static bool read_baseline(const char *name, struct lab_run_options *options)
 static bool add_baseline(struct lab_run_options *options)
 {
     if (options->kernel != LAB_KERNEL_WORK)
-        return lab_fail("--baseline is for the kernel work");
+        return lab_fail("--baseline needs --kernel work");
     if (options->policy_count == LAB_RUN_POLICIES_MAX)
-        return lab_fail("--policy: more than %d with the baseline", LAB_RUN_POLICIES_MAX);
+        return lab_fail("--policy: more than %d, including the baseline", LAB_RUN_POLICIES_MAX);
 
     struct lab_run_policy *added = &options->policies[options->policy_count++];
     *added = (struct lab_run_policy){.name = "starpu-dmda", .baseline = true};
@@ -216,9 +208,7 @@ static bool read_kernel(const char *name, struct lab_run_options *options)
     options->kernel = LAB_KERNEL_USER;
     options->kernel_file = name;
     return (length > 3 && strcmp(name + length - 3, ".cl") == 0) || strchr(name, '/') ||
-           lab_fail(
-               "there is no kernel '%s'; there are tonemap, video, work and blur, or a file .cl",
-               name);
+           lab_fail("--kernel '%s': must be tonemap, video, work, blur or FILE.cl", name);
 }
 
 static bool add_size(const char *text, struct lab_run_options *options)
@@ -229,10 +219,10 @@ static bool add_size(const char *text, struct lab_run_options *options)
     if (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &size.columns, &size.rows, &end) != 2 ||
         text[end] != '\0' || size.columns < LAB_SIZE_MIN || size.rows < LAB_SIZE_MIN ||
         size.columns > LAB_SIZE_MAX || size.rows > LAB_SIZE_MAX)
-        return lab_fail("--size '%s': WxH is needed, both from %d to %d", text, LAB_SIZE_MIN,
+        return lab_fail("--size '%s': must be WxH, both from %d to %d", text, LAB_SIZE_MIN,
                         LAB_SIZE_MAX);
     if (options->size_count == LAB_RUN_SIZES_MAX)
-        return lab_fail("--size: more than %d", LAB_RUN_SIZES_MAX);
+        return lab_fail("--size: more than %d sizes", LAB_RUN_SIZES_MAX);
 
     options->sizes[options->size_count++] = size;
     return true;
@@ -247,7 +237,7 @@ static bool read_sizes(const char *list, struct lab_run_options *options)
 static bool add_ratio(const char *text, struct lab_run_options *options)
 {
     if (options->ratio_count == LAB_RUN_RATIOS_MAX)
-        return lab_fail("--ratio: more than %d", LAB_RUN_RATIOS_MAX);
+        return lab_fail("--ratio: more than %d ratios", LAB_RUN_RATIOS_MAX);
     return read_count("ratio", text, 1, 64, &options->ratios[options->ratio_count++]);
 }
 
@@ -281,7 +271,7 @@ static bool read_reserve(const char *name, struct lab_run_options *options)
             options->reserve = (enum lab_run_reserve)i;
             return true;
         }
-    return lab_fail("--reserve '%s': auto, off, on or both is needed", name);
+    return lab_fail("--reserve '%s': must be auto, off, on or both", name);
 }
 
 static bool read_disturbance(const char *text, struct lab_run_options *options)
@@ -289,7 +279,7 @@ static bool read_disturbance(const char *text, struct lab_run_options *options)
     char why[320];
 
     if (options->disturbance_count == LAB_DISTURBANCES_MAX)
-        return lab_fail("--disturb '%s': more than %d", text, LAB_DISTURBANCES_MAX);
+        return lab_fail("--disturb '%s': more than %d disturbances", text, LAB_DISTURBANCES_MAX);
     return lab_disturbance_parse(text, &options->disturbances[options->disturbance_count++], why,
                                  sizeof why) ||
            lab_fail("--disturb %s", why);
@@ -298,7 +288,7 @@ static bool read_disturbance(const char *text, struct lab_run_options *options)
 static bool read_objective(const char *name, struct lab_run_options *options)
 {
     return lab_objective_find(name, &options->objective) ||
-           lab_fail("--objective '%s': " LAB_OBJECTIVES " is needed", name);
+           lab_fail("--objective '%s': must be " LAB_OBJECTIVES, name);
 }
 
 static bool read_deadline(const char *text, struct lab_run_options *options)
@@ -324,7 +314,7 @@ static bool read_telemetry(const char *text, struct lab_run_options *options)
 static bool read_sysfs(const char *folder, struct lab_run_options *options)
 {
     options->sysfs = folder;
-    return sysfs_is_folder(folder) || lab_fail("--sysfs '%s': it is no folder", folder);
+    return sysfs_is_folder(folder) || lab_fail("--sysfs '%s': not a folder", folder);
 }
 
 /* --- All of them ------------------------------------------------------------------------------ */
@@ -403,17 +393,18 @@ static bool read_option(int index, const char *text, struct lab_run_options *opt
 static bool fits_together(const struct lab_run_options *options)
 {
     if (options->ratio_count && options->kernel != LAB_KERNEL_WORK)
-        return lab_fail("--ratio is for --kernel work");
+        return lab_fail("--ratio needs --kernel work");
     if (options->bindings_file && options->kernel != LAB_KERNEL_USER)
-        return lab_fail("--bindings is for --kernel FILE.cl");
+        return lab_fail("--bindings needs --kernel FILE.cl");
     if (options->frames * options->repeats > LAB_RUN_FRAMES_MAX)
-        return lab_fail("--repeats: more than %d frames of each policy in all", LAB_RUN_FRAMES_MAX);
+        return lab_fail("--repeats: --frames times --repeats must be at most %d",
+                        LAB_RUN_FRAMES_MAX);
     if (options->soak_s > 0 && options->reserve == LAB_RESERVE_BOTH)
-        return lab_fail("--soak is for one side: not with --reserve both");
+        return lab_fail("--soak cannot be combined with --reserve both");
 
     for (uint32_t i = 0; i < options->disturbance_count; i++)
         if (options->disturbances[i].end_frame > options->frames)
-            return lab_fail("--disturb %s: the run has %" PRIu64 " frames",
+            return lab_fail("--disturb %s: ends after the run, which has %" PRIu64 " frames",
                             options->disturbances[i].text, options->frames);
     return true;
 }
@@ -455,7 +446,7 @@ bool lab_run_parse(int argc, char **argv, struct lab_run_options *options, int *
             return false;
     }
     if (optind < argc)
-        return lab_fail("'%s': not an option", argv[optind]);
+        return lab_fail("unexpected argument '%s'", argv[optind]);
     if (!fits_together(options) || (options->baseline && !add_baseline(options)))
         return false;
 

@@ -55,7 +55,7 @@ bool lab__run_know_outputs(struct run *run)
         if (!lab__run_split(run, rows, 1))
             return false;
         if (!run->references.turn_count)
-            return lab_fail("device %u does no frame alone", d);
+            return lab_fail("device %u: cannot compute a frame alone", d);
         if (!lab_kernel_keep(run->kernel, run->references.number, run->references.submitted - 1))
             return lab_fail("out of memory");
     }
@@ -86,7 +86,7 @@ static bool choose_delay(struct run *run, uint32_t device, double us, int32_t *s
 
     double wanted = probe * us * 1e3 / (with - without);
     if (!(with > without) || wanted > DELAY_STEPS_MAX)
-        return lab_fail("the artificial delay of device %u cannot be made so long", device);
+        return lab_fail("the artificial delay of device %u is too long", device);
 
     *steps = (int32_t)fmax(wanted, 1);
     return true;
@@ -125,10 +125,8 @@ static bool wants(const struct lab_run_options *options, enum lab_disturb_kind k
 
 static bool cannot_disturb(const struct lab_disturbance *disturbance, const char *why)
 {
-    return lab_fail(
-        "--disturb %s: %s; with --fallback-delay MICROSECONDS device 0 would be delayed "
-        "instead",
-        disturbance->text, why);
+    return lab_fail("--disturb %s: %s; --fallback-delay MICROSECONDS would delay device 0 instead",
+                    disturbance->text, why);
 }
 
 bool lab__run_can_disturb(const struct lab_run_options *options)
@@ -178,7 +176,7 @@ static bool prepare_processes(struct run *run)
         if (options->fallback_us <= 0)
             return cannot_disturb(&options->disturbances[which], why);
 
-        lab_fail("--disturb %s: %s; device 0 is delayed by %g us instead",
+        lab_fail("--disturb %s: %s; delaying device 0 by %g us instead",
                  options->disturbances[which].text, why, options->fallback_us);
 
         lab_disturber_drop(command->disturber, which);
@@ -204,7 +202,7 @@ bool lab__run_prepare_disturbances(struct run *run)
         if (d->kind == LAB_DELAY) {
             run->artificial[i] = true;
             snprintf(run->notes[i], sizeof run->notes[i],
-                     "artificial: work in each launch on device %u", d->device);
+                     "artificial: added work in each launch on device %u", d->device);
             if (!choose_delay(run, d->device, d->delay_us, &run->delay_steps[i]))
                 return false;
         } else if (!run->artificial[i]) {

@@ -33,7 +33,7 @@ bool lab__run_measure_alone(struct run *run, uint32_t device, double share, doub
     if (!lab__run_split(run, rows, lab__run_block(run->options)))
         return false;
     *ns = quantile_of(run->references.turn_ns, run->references.turn_count, share);
-    return *ns > 0 || lab_fail("device %u does no frame alone", device);
+    return *ns > 0 || lab_fail("device %u: cannot compute a frame alone", device);
 }
 
 /* --- Turns ------------------------------------------------------------------------------------ */
@@ -221,7 +221,7 @@ bool lab__run_refer(struct run *run, uint32_t phase)
     double ratios[COX_DEVICES_MAX];
 
     if (!lab_run_reference_of(&run->at->sweep, reference))
-        return lab_fail("phase %u: there is nothing to compare with", phase);
+        return lab_fail("phase %u: no reference frames were measured", phase);
 
     for (uint32_t d = 0; d < run->device_count; d++) {
         ratios[d] = (double)reference->oracle_rows[d] / run->at->sweep.rows;

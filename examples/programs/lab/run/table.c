@@ -20,7 +20,7 @@ static void print_references(const struct run *run, const struct lab_run_referen
         print_spread(name, &reference->solo[d]);
         printf("  %zu frames", reference->solo[d].count);
         if (d == reference->best_solo && reference->device_count > 1)
-            fputs(", the best single device", stdout);
+            fputs(", best single device", stdout);
         putchar('\n');
     }
 
@@ -28,7 +28,7 @@ static void print_references(const struct run *run, const struct lab_run_referen
     printf("  %zu frames, rows", reference->oracle.spread.count);
     for (uint32_t d = 0; d < reference->device_count; d++)
         printf(" %u", reference->oracle_rows[d]);
-    printf(" of %u, the best of %u splits\n", run->size.rows, reference->oracle.swept);
+    printf(" of %u, best of %u splits\n", run->size.rows, reference->oracle.swept);
 }
 
 static void print_figures(const char *policy, const struct lab_run_figures *figures,
@@ -51,7 +51,7 @@ static void print_figures(const char *policy, const struct lab_run_figures *figu
     if (figures->failed)
         printf("  %" PRIu64 " frames failed", figures->failed);
     if (figures->disturbed)
-        printf("  %" PRIu64 " frames left out", figures->disturbed);
+        printf("  %" PRIu64 " disturbed frames omitted", figures->disturbed);
 
     putchar('\n');
 }
@@ -106,8 +106,7 @@ static void print_reserve(const struct run *run)
 {
     const struct lab_run_options *options = run->options;
 
-    fputs("\nframe times with a reserved core over those without, medians, and 95 % intervals:\n",
-          stdout);
+    fputs("\nframe time with a reserved core / without: medians and 95 % intervals\n", stdout);
     for (uint32_t p = 0; p < run->phase_count; p++)
         for (uint32_t i = 0; i < options->policy_count; i++) {
             const struct lab_run_certainty *sure = &run->certainties[i * run->phase_count + p];
@@ -121,8 +120,8 @@ static void print_outputs(const struct run *run)
 {
     for (uint32_t i = 0; i < run->options->policy_count; i++)
         if (run->policies[i].compared)
-            printf("%s: outputs as device 0 alone writes them, bit for bit, after %u of %u "
-                   "blocks\n",
+            printf("%s: outputs equal those of device 0 alone, bit for bit, after %u of "
+                   "%u blocks\n",
                    run->options->policies[i].name,
                    run->policies[i].compared - run->policies[i].different,
                    run->policies[i].compared);
@@ -143,9 +142,9 @@ static void print_verdict(const char *policy, const struct lab_run_verdict *verd
            lab_run_bar_single, word_for(verdict->over_single <= lab_run_bar_single));
 
     if (phase_count > 1 && verdict->settled == LAB_RUN_NEVER)
-        printf(", not settled again after a change (bar %u frames: MISSED)", lab_run_bar_settled);
+        printf(", never settled after a change (bar %u frames: MISSED)", lab_run_bar_settled);
     else if (phase_count > 1)
-        printf(", settled again after %u frame%s (bar %u: %s)", verdict->settled,
+        printf(", settled %u frame%s after a change (bar %u: %s)", verdict->settled,
                verdict->settled == 1 ? "" : "s", lab_run_bar_settled,
                word_for(verdict->settled <= lab_run_bar_settled));
     putchar('\n');
@@ -156,12 +155,12 @@ static void print_quiet(const struct run *run)
     double others = quiet_others(&run->quiet);
 
     if (others >= 0)
-        printf("\nother programs used %.2f processors meanwhile; %u of %" PRIu64
-               " rounds were left out for them\n",
+        printf("\nother programs used %.2f processors; %u of %" PRIu64 " rounds omitted as "
+               "disturbed\n",
                others, run->quiet.again, run->rounds);
 
     if (quiet_busy(&run->quiet))
-        printf("The machine was BUSY: the figures say little.\n");
+        printf("The machine was BUSY: the figures are unreliable.\n");
 }
 
 static void print_tables(const struct run *run)
@@ -189,10 +188,9 @@ static void print_tables(const struct run *run)
             print_latencies(run, p);
     }
 
-    fputs("\nT/oracle and T/single compare medians, beside them the means. changes: of the split, "
-          "per 100 frames. settled:\n"
-          "frames until frame times stay within 5 % of the oracle's or what nine of ten of its own "
-          "keep to, * after a change.\n",
+    fputs("\nT/oracle, T/single: medians over medians; by means: means over means. "
+          "changes: of the split, per 100 frames.\n"
+          "settled: frames until frame times stay near the oracle's; *: after a change.\n",
           stdout);
 
     for (uint32_t i = 0; i < options->policy_count; i++) {

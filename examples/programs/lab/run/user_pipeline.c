@@ -189,11 +189,13 @@ static bool read_rows(const struct lab_user_pipeline *pipeline, const struct lab
     free(bytes);
 
     if (found > wanted)
-        snprintf(why, why_bytes, "%s: must have the %zu bytes of \"%s\", not more than %zu", path,
-                 wanted, buffer->name, wanted);
+        snprintf(why, why_bytes,
+                 "%s: must have %zu bytes for buffer \"%s\", but has "
+                 "more than %zu",
+                 path, wanted, buffer->name, wanted);
     else if (!good)
-        snprintf(why, why_bytes, "%s: must have the %zu bytes of \"%s\", not %zu", path, wanted,
-                 buffer->name, found);
+        snprintf(why, why_bytes, "%s: must have %zu bytes for buffer \"%s\", but has %zu", path,
+                 wanted, buffer->name, found);
     return good;
 }
 

@@ -75,7 +75,7 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
         return false;
 
     if (out->device_count + count > COX_DEVICES_MAX)
-        return strict_refuse(&at, NULL, "with it there are more than %d devices", COX_DEVICES_MAX);
+        return strict_refuse(&at, NULL, "more than %d devices in total", COX_DEVICES_MAX);
 
     for (uint64_t i = 0; i < count; i++) {
         struct lab_scenario_device *copy = &out->devices[out->device_count];
@@ -85,7 +85,7 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
 
         for (uint32_t d = 0; d < out->device_count; d++)
             if (strcmp(out->devices[d].name, copy->name) == 0)
-                return strict_refuse(&at, "name", "there is a device of that name already");
+                return strict_refuse(&at, "name", "a device of this name already exists");
         out->device_count++;
     }
 
@@ -128,14 +128,16 @@ static bool read_pass(struct strict_reader *reader, json_t *value, uint32_t inde
         return false;
 
     if (row_alignment > rows)
-        return strict_refuse(&at, "rows", "must be a granule at least, which is %" PRIu64,
+        return strict_refuse(&at, "rows", "must be at least \"granule\", which is %" PRIu64,
                              row_alignment);
     pass->rows = (uint32_t)rows;
     pass->row_alignment = (uint32_t)row_alignment;
 
     if (index == 0 &&
         (json_object_get(value, "before_us") || json_object_get(value, "moved_row_us")))
-        return strict_refuse(&at, NULL, "there is no pass before the first");
+        return strict_refuse(&at, NULL,
+                             "\"before_us\" and \"moved_row_us\" are not "
+                             "allowed in the first pass");
     if (!read_us(&at, "before_us", false, 0, &pass->before_ns) ||
         !read_us(&at, "moved_row_us", false, 0, &pass->moved_row_ns))
         return false;
@@ -183,11 +185,11 @@ static bool read_change(struct strict_reader *reader, json_t *value, uint32_t in
         return strict_refuse(&at, NULL,
                              "must have one of \"slower\", \"drift\", \"gone\" and \"rows\"");
     if (!drift && (json_object_get(value, "period") || json_object_get(value, "phase")))
-        return strict_refuse(&at, NULL, "\"period\" and \"phase\" go with \"drift\"");
+        return strict_refuse(&at, NULL, "\"period\" and \"phase\" are only allowed with \"drift\"");
     if (sized && name[0])
-        return strict_refuse(&at, "device", "does not go with \"rows\"");
+        return strict_refuse(&at, "device", "not allowed with \"rows\"");
     if (!sized && !name[0])
-        return strict_refuse(&at, "device", "is missing");
+        return strict_refuse(&at, "device", "missing");
     if (name[0] && !lab_place_device(&at, "device", out, name, &change.device))
         return false;
 
@@ -202,13 +204,13 @@ static bool read_change(struct strict_reader *reader, json_t *value, uint32_t in
     } else if (sized) {
         change.kind = LAB_ROWS;
         if (out->pass_count > 0)
-            return strict_refuse(&at, "rows", "does not go with \"passes\"");
+            return strict_refuse(&at, "rows", "not allowed with \"passes\"");
         strict_integer(&at, "rows", true, out->row_alignment, LAB_ROWS_MAX, &rows);
         change.rows = (uint32_t)rows;
     } else {
         change.kind = LAB_GONE;
         if (strict_boolean(&at, "gone", &gone) && !gone)
-            strict_refuse(&at, "gone", "must be true, or not there");
+            strict_refuse(&at, "gone", "must be true or omitted");
     }
 
     out->changes[out->change_count++] = change;
@@ -231,7 +233,7 @@ static bool read_contention(struct strict_reader *reader, json_t *value, uint32_
     if (!json_object_get(value, "devices")) /* all of them */
         contention.devices = UINT32_MAX >> (32 - out->device_count);
     if (!(contention.devices & (contention.devices - 1)))
-        return strict_refuse(&at, "devices", "two devices are needed to contend");
+        return strict_refuse(&at, "devices", "must name at least two devices");
     out->contentions[out->contention_count++] = contention;
     return true;
 }
@@ -251,7 +253,7 @@ static bool read_heavy(struct strict_reader *reader, json_t *value, uint32_t ind
         return false;
 
     if (heavy.period == 0 && heavy.first + heavy.rows > 1)
-        return strict_refuse(&at, NULL, "the heavy rows end below the frame");
+        return strict_refuse(&at, NULL, "\"first\" plus \"rows\" must be at most 1");
     out->heavy[out->heavy_count++] = heavy;
     return true;
 }
@@ -273,7 +275,7 @@ static bool read_scenes(struct strict_reader *reader, json_t *value, struct lab_
         return false;
 
     out->scene_segments = (uint32_t)segments;
-    return out->heavy_count == 0 || strict_refuse(&at, NULL, "does not go with \"heavy\"");
+    return out->heavy_count == 0 || strict_refuse(&at, NULL, "not allowed with \"heavy\"");
 }
 
 /* --- bars --- */
@@ -282,8 +284,7 @@ static bool read_scenes(struct strict_reader *reader, json_t *value, struct lab_
 static bool is_policy(const struct strict_place *at, const char *key, const char *name)
 {
     const struct cox_policy *policy;
-    return lab_policy_find(name, &policy) ||
-           strict_refuse(at, key, "there is no policy \"%s\"", name);
+    return lab_policy_find(name, &policy) || strict_refuse(at, key, "unknown policy \"%s\"", name);
 }
 
 static bool read_bars(struct strict_reader *reader, json_t *value, struct lab_scenario *out)
@@ -311,7 +312,8 @@ static bool read_bars(struct strict_reader *reader, json_t *value, struct lab_sc
         struct strict_place at;
 
         if (length == 0 || length >= sizeof bars->policy || !strict_is_printable(policy))
-            return strict_refuse(&all, NULL, "a policy has a name of 1 to %zu bytes",
+            return strict_refuse(&all, NULL,
+                                 "names of policies must have from 1 to %zu printable bytes",
                                  sizeof bars->policy - 1);
         memcpy(bars->policy, policy, length + 1);
         if (!is_policy(&all, NULL, policy))
@@ -347,7 +349,7 @@ static bool check_alive(const struct strict_place *at, const struct lab_scenario
         for (uint32_t d = 0; d < scenario->device_count; d++)
             any |= lab_scenario_is_alive(scenario, d, change->from);
         if (!any)
-            return strict_refuse(at, "changes", "in frame %" PRIu64 " no device is left",
+            return strict_refuse(at, "changes", "no device is left in frame %" PRIu64,
                                  change->from);
     }
 
@@ -388,7 +390,7 @@ static bool read_objective(const struct strict_place *at, struct lab_scenario *o
         return strict_refuse(at, "objective", "must be \"throughput\", \"latency\" or \"energy\"");
     out->deadline_ns = (uint64_t)(deadline_us * 1e3);
     return out->pass_count < 2 || out->objective != COX_OBJECTIVE_ENERGY ||
-           strict_refuse(at, "objective", "the least energy of several passes is not known");
+           strict_refuse(at, "objective", "energy is not supported with several passes");
 }
 
 typedef bool read_fn(struct strict_reader *reader, json_t *value, uint32_t index,
@@ -521,8 +523,7 @@ struct lab_scenario *lab_scenario_load(const char *name, char *why, size_t why_b
     const struct lab_text *text = find_built_in(name);
     if (text)
         return lab_scenario_parse(text->text, strlen(text->text), text->name, why, why_bytes);
-    snprintf(why, why_bytes,
-             "there is no scenario '%s'; `cox-lab sim --list` names those that there are", name);
+    snprintf(why, why_bytes, "unknown scenario '%s'; cox-lab sim --list lists them", name);
     return NULL;
 }
 

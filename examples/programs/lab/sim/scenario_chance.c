@@ -14,8 +14,7 @@ static bool read_times(const struct strict_place *at, struct lab_scenario_tail *
         return false;
     out->median_ns = median_us * 1e3;
     out->p99_ns = p99_us * 1e3;
-    return p99_us >= median_us ||
-           strict_refuse(at, "p99_us", "must not be less than \"median_us\"");
+    return p99_us >= median_us || strict_refuse(at, "p99_us", "must be at least \"median_us\"");
 }
 
 /* Read a tail, if the key exists. */
@@ -54,9 +53,9 @@ static bool read_jitter(const struct strict_place *at, struct lab_scenario_devic
     return lab_place_enter_member(&in, at, "jitter_tail", keys) &&
            strict_number(&in, "probability", true, 0, 1, &out->jitter_tail_probability) &&
            strict_number(&in, "times", true, 1, 100, &out->jitter_tail_times) &&
-           (out->jitter > 0 || strict_refuse(&in, NULL, "goes with \"jitter\"")) &&
+           (out->jitter > 0 || strict_refuse(&in, NULL, "is only allowed with \"jitter\"")) &&
            (out->jitter * out->jitter_tail_times <= 2 ||
-            strict_refuse(&in, "times", "times \"jitter\" must be at most 2"));
+            strict_refuse(&in, "times", "\"times\" multiplied by \"jitter\" must be at most 2"));
 }
 
 static bool read_trace(const struct strict_place *at, struct lab_scenario_device *out,
@@ -74,8 +73,7 @@ static bool read_trace(const struct strict_place *at, struct lab_scenario_device
     if (!scenario->traces)
         return strict_refuse(at, "trace", "out of memory");
     if (out->trace_count > LAB_TRACE_MAX - scenario->traced)
-        return strict_refuse(at, "trace", "all devices together may have %d numbers",
-                             LAB_TRACE_MAX);
+        return strict_refuse(at, "trace", "more than %d numbers in all traces", LAB_TRACE_MAX);
 
     for (uint32_t i = 0; i < out->trace_count; i++) {
         double factor = json_number_value(json_array_get(values, i));
@@ -176,7 +174,7 @@ static bool read_burst(const struct strict_place *at, struct lab_scenario *out)
 
     burst->every_ns = every_ms * 1e6;
     return burst->devices || burst->engine ||
-           strict_refuse(at, NULL, "stops neither devices nor the engine");
+           strict_refuse(at, NULL, "must have \"devices\" or \"engine\"");
 }
 
 static bool read_bursts(const struct strict_place *at, struct lab_scenario *out)
@@ -210,13 +208,13 @@ static bool read_links(const struct strict_place *at, struct lab_scenario *out)
             !lab_place_devices(&in, "devices", out, &devices))
             return false;
         if (!(devices & (devices - 1)))
-            return strict_refuse(&in, "devices", "two devices are needed to share a link");
+            return strict_refuse(&in, "devices", "must name at least two devices");
 
         for (uint32_t d = 0; d < out->device_count; d++) {
             if (!(devices & 1u << d))
                 continue;
             if (out->devices[d].link > 0)
-                return strict_refuse(&in, "devices", "\"%s\" is at another link already",
+                return strict_refuse(&in, "devices", "\"%s\" already has another link",
                                      out->devices[d].name);
             out->devices[d].link = (uint32_t)i + 1;
         }

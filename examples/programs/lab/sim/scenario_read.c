@@ -22,7 +22,7 @@ bool lab_place_device(const struct strict_place *at, const char *key,
             return true;
         }
     }
-    return strict_refuse(at, key, "there is no device \"%s\"", name);
+    return strict_refuse(at, key, "unknown device \"%s\"", name);
 }
 
 bool lab_place_devices(const struct strict_place *at, const char *key,
@@ -36,7 +36,7 @@ bool lab_place_devices(const struct strict_place *at, const char *key,
         uint32_t device = 0;
 
         if (!name)
-            return strict_refuse(at, key, "must hold names of devices");
+            return strict_refuse(at, key, "must contain only names of devices");
         if (!lab_place_device(at, key, scenario, name, &device))
             return false;
         *out |= 1u << device;

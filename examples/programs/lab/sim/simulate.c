@@ -127,7 +127,7 @@ static cox_status decide(struct lab_sim *sim, const struct lab_run *run)
         status = cox_split_check(&split, &sim->view, what, sizeof what);
     if (status == COX_OK && split.pool_rows > 0 && !sim->policy->assign) {
         snprintf(what, sizeof what,
-                 "rows are left in a pool, and the policy has no function that hands them out");
+                 "rows are left in the pool, but the policy cannot hand them out");
         status = COX_E_POLICY;
     }
 

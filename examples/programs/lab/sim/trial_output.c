@@ -164,8 +164,8 @@ void lab_output_begin(struct lab_output *output)
     if (output->format == LAB_CSV && !output->summary_only)
         print_csv_head();
     if (output->format == LAB_TABLE)
-        printf("seeds %" PRIu64 " to %" PRIu64
-               "; times over those of the best fixed split, with the same chance\n\n",
+        printf("seeds %" PRIu64 " to %" PRIu64 "; times / those of the best fixed split with "
+               "the same random numbers\n\n",
                output->first_seed, output->first_seed + output->seeds - 1);
     if (output->format != LAB_JSON)
         return;
@@ -249,11 +249,13 @@ void lab_output_begin_summary(struct lab_output *output)
 
 static void print_summary_head(uint32_t in_flight, uint32_t scenario_count, bool known)
 {
-    printf("all %" PRIu32 " scenarios, %" PRIu32
-           " frame%s in flight: the geometric mean of the time over that of the best fixed split",
+    printf("all %" PRIu32 " scenarios, %" PRIu32 " frame%s in flight: geometric mean of time "
+           "/ best fixed split",
            scenario_count, in_flight, in_flight == 1 ? "" : "s");
     if (known)
-        printf(";\nin how many it is worse than the better of ewma and last-frame");
+        printf(";\n"
+               "number of scenarios in which the policy is worse than the better of ewma "
+               "and last-frame");
     printf("\n  %-12s %8s", "policy", "/static");
     if (known)
         printf("  mean, by > 1 %%   p99, by > 10 %%");

@@ -98,7 +98,7 @@ void lab__store_check(struct lab_store *store, int result)
         return;
 
     if ((result & 0xff) == SQLITE_BUSY)
-        lab__store_fail(store, "another process is writing it");
+        lab__store_fail(store, "another process is writing to it");
     else
         lab__store_fail(store, sqlite3_errmsg(store->db));
 }
@@ -183,7 +183,7 @@ static bool lock(struct lab_store *store, char *why, size_t why_bytes)
     store->lock = open(store->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (store->lock < 0 || flock(store->lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
         return true;
-    snprintf(why, why_bytes, "%s: another program is recording into it", store->path);
+    snprintf(why, why_bytes, "%s: another process is recording to it; use another -o", store->path);
     return false;
 }
 

@@ -231,8 +231,7 @@ bool lab_store_close(struct lab_store **closed, char *why, size_t why_bytes)
     if (!store->error[0] && store->lost) {
         char what[128];
         snprintf(what, sizeof what,
-                 "%llu frames or policy calls were not recorded: they came faster than they could "
-                 "be written",
+                 "%llu frames or policy calls were not recorded, because writing was too slow",
                  (unsigned long long)store->lost);
         lab__store_fail(store, what);
     }

@@ -138,7 +138,7 @@ bool lab_store_may_merge(const char *from, const char *to, char *why, size_t why
 
     sqlite3_close(db);
     if (lab_store_is_part(to, from)) {
-        snprintf(why, why_bytes, "%s: is the database that it is to be merged into", from);
+        snprintf(why, why_bytes, "%s: is both an input and the output of the merge", from);
         return false;
     }
 
@@ -152,7 +152,7 @@ bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, 
 
     /* SQLite has names that mean no file, and the connection follows no links. */
     if (!realpath(from, path)) {
-        snprintf(why, why_bytes, "%s: cannot be opened: %s", from, strerror(errno));
+        snprintf(why, why_bytes, "%s: cannot open: %s", from, strerror(errno));
         return false;
     }
 

@@ -44,19 +44,19 @@ static bool refuse_because(const struct refusal *refusal, sqlite3 *db, int resul
 {
     switch (result & 0xff) {
     case SQLITE_NOTADB:
-        return refuse(refusal, "it is no SQLite database");
+        return refuse(refusal, "not an SQLite database");
     case SQLITE_CORRUPT:
         return refuse(refusal, "the database is damaged (%s)", sqlite3_errmsg(db));
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return refuse(refusal, "another process is writing it");
+        return refuse(refusal, "another process is writing to it");
     case SQLITE_READONLY:
-        return refuse(refusal, "it cannot be written");
+        return refuse(refusal, "cannot be written");
     case SQLITE_CANTOPEN:
         if (sqlite3_system_errno(db))
-            return refuse(refusal, "it cannot be opened: %s", strerror(sqlite3_system_errno(db)));
+            return refuse(refusal, "cannot open: %s", strerror(sqlite3_system_errno(db)));
 
-        return refuse(refusal, "it cannot be opened");
+        return refuse(refusal, "cannot open");
     default:
         return refuse(refusal, "%s", sqlite3_errmsg(db));
     }
@@ -94,7 +94,7 @@ static bool check_object(sqlite3 *db, sqlite3_stmt *wanted, sqlite3_stmt *found,
     if (step == SQLITE_DONE)
         fault = "missing";
     else if (!sqlite3_column_int(found, 0))
-        fault = "not what it should be";
+        fault = "different from schema.sql";
     sqlite3_reset(found);
     if (fault)
         return refuse(refusal, "the database is damaged (%s '%s' is %s)",
@@ -156,7 +156,7 @@ static bool check_pages(sqlite3 *db, const struct refusal *refusal)
 
         good = text && strcmp(text, "ok") == 0;
         if (!text)
-            text = "no answer to quick_check";
+            text = "quick_check failed";
         if (!good)
             refuse(refusal, "the database is damaged (%.100s)", text);
     }
@@ -202,16 +202,16 @@ static bool check_identity(sqlite3 *db, bool to_read, const struct refusal *refu
 
     if (application == 0 && version == 0 && objects == 0) {
         if (to_read)
-            return refuse(refusal, "nothing is recorded in it");
+            return refuse(refusal, "nothing is recorded");
 
         return make_schema(db, refusal);
     }
 
     if (application != LAB_STORE_APPLICATION)
-        return refuse(refusal, "it is the database of another program");
+        return refuse(refusal, "is the database of another program");
     if (version != LAB_STORE_VERSION)
         return refuse(refusal,
-                      "it is a session database of version %lld, this program knows version %d",
+                      "has session database version %lld; this program supports version %d",
                       (long long)version, LAB_STORE_VERSION);
 
     return true;
@@ -258,15 +258,15 @@ static bool check_file(const char *path, bool to_read, const struct refusal *ref
     }
 
     if (S_ISLNK(about.st_mode))
-        return refuse(refusal, "it is a symbolic link; give the file that it points to");
+        return refuse(refusal, "is a symbolic link; use the file that it points to");
     if (S_ISDIR(about.st_mode))
-        return refuse(refusal, "it is a directory");
+        return refuse(refusal, "is a directory");
     if (!S_ISREG(about.st_mode))
-        return refuse(refusal, "it is no regular file");
+        return refuse(refusal, "not a regular file");
 
     /* SQLite takes a file below its smallest page for an empty database, and would overwrite it. */
     if (about.st_size > 0 && about.st_size < SMALLEST_PAGE)
-        return refuse(refusal, "it is no SQLite database");
+        return refuse(refusal, "not an SQLite database");
 
     return true;
 }
@@ -296,9 +296,9 @@ static bool check_journal(const char *whole, const struct refusal *refusal)
     if (file >= 0)
         close(file);
     if (!regular)
-        return refuse(refusal, "the journal beside it is no regular file, or cannot be read");
+        return refuse(refusal, "its journal is not a regular file, or cannot be read");
     if (memcmp(end, mark, sizeof end) == 0)
-        return refuse(refusal, "the journal beside it names another file");
+        return refuse(refusal, "its journal names another file");
 
     return true;
 }
@@ -315,7 +315,7 @@ static bool check_folder(const char *whole, const struct refusal *refusal)
     slash[slash == folder] = '\0';
     bool writable = euidaccess(folder, W_OK | X_OK) == 0;
     if (!writable)
-        refuse(refusal, "its folder cannot be written: %s", strerror(errno));
+        refuse(refusal, "cannot write to its folder: %s", strerror(errno));
     free(folder);
 
     return writable;
@@ -365,7 +365,7 @@ bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why
     if (to_read)
         flags = SQLITE_OPEN_READONLY;
     if (!*path)
-        return refuse(&refusal, "a file's name is needed");
+        return refuse(&refusal, "the file name is empty");
     if (!check_file(path, to_read, &refusal))
         return false;
 
@@ -380,7 +380,7 @@ bool lab__store_connect(const char *path, bool to_read, sqlite3 **out, char *why
     } else {
         restrict_connection(db);
         if (!to_read && sqlite3_db_readonly(db, "main"))
-            refuse(&refusal, "it cannot be written");
+            refuse(&refusal, "cannot be written");
         else
             good = check_identity(db, to_read, &refusal) && check_pages(db, &refusal) &&
                    check_schema(db, &refusal);

@@ -34,11 +34,10 @@ static void find_clocks(struct lab_telemetry *telemetry, const struct lab__cores
     }
 
     if (!found)
-        lab__note(
-            telemetry,
-            "clocks of the cores: %s/cpu0/cpufreq/scaling_cur_freq cannot be read: the kernel "
-            "has no cpufreq driver here; a virtual machine has none",
-            cpus_path);
+        lab__note(telemetry,
+                  "clocks of the cores: cannot read %s/cpu0/cpufreq/scaling_cur_freq: the "
+                  "kernel has no cpufreq driver (normal in a virtual machine)",
+                  cpus_path);
 }
 
 /* All cores of a kind have the same settings, so the first one is read. */
@@ -96,7 +95,7 @@ void lab__find_cpus(struct lab_telemetry *telemetry, const char *root)
 {
     struct lab__cores *cores = lab__cores_read(root);
     if (!cores) {
-        lab__note(telemetry, "the cores: %s/%s has none", root, cpus_path);
+        lab__note(telemetry, "cores: %s/%s lists none", root, cpus_path);
         return;
     }
 

@@ -115,12 +115,11 @@ bool lab_energy_open(const char *root, struct lab_energy **out, char *why, size_
         return true;
 
     if (error)
-        snprintf(why, why_bytes, "the processor's energy counter cannot be read: %s%s",
-                 strerror(error), error == EACCES ? " (only root may, on most systems)" : "");
+        snprintf(why, why_bytes, "cannot read the processor's energy counter: %s%s",
+                 strerror(error),
+                 error == EACCES ? " (on most systems, only root may read it)" : "");
     else
-        snprintf(why, why_bytes,
-                 "this machine lets no energy counter be read: there is no RAPL package in %.400s",
-                 root);
+        snprintf(why, why_bytes, "no energy counter: no RAPL package in %.400s", root);
     lab_energy_close(out);
     return false;
 }

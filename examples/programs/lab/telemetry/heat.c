@@ -90,9 +90,8 @@ void lab__find_heat(struct lab_telemetry *telemetry, const char *root)
     find_zones(telemetry, root);
 
     if (lab_telemetry_count(telemetry) == before)
-        lab__note(
-            telemetry,
-            "temperatures of the processor: class/hwmon has no coretemp (Intel) or k10temp "
-            "(AMD), and class/thermal no zone of the processor; as root: modprobe coretemp, or "
-            "modprobe k10temp. A virtual machine has none");
+        lab__note(telemetry,
+                  "temperatures of the processor: no coretemp (Intel) or k10temp (AMD) in "
+                  "class/hwmon, and no zone of the processor in class/thermal; as root: "
+                  "modprobe coretemp, or modprobe k10temp (a virtual machine has neither)");
 }

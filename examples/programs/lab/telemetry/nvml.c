@@ -115,14 +115,13 @@ static unsigned start(struct lab_telemetry *telemetry, struct nvml *nvml)
         !find_function(nvml->library, "nvmlDeviceGetClockInfo", &nvml->clock) ||
         !find_function(nvml->library, "nvmlDeviceGetTemperature", &nvml->temperature) ||
         !find_function(nvml->library, "nvmlDeviceGetUtilizationRates", &nvml->utilization)) {
-        lab__note(telemetry, "NVIDIA's processors: their library has not the functions that are "
-                             "needed: it is too old");
+        lab__note(telemetry, "NVIDIA GPUs: the driver's library is too old: it lacks functions");
         return 0;
     }
 
     int result = init();
     if (result != SUCCESS) {
-        lab__note(telemetry, "NVIDIA's processors: nvmlInit fails with %d: the driver does not run",
+        lab__note(telemetry, "NVIDIA GPUs: nvmlInit returned %d: the driver is not running",
                   result);
         return 0;
     }
@@ -160,8 +159,8 @@ void lab__find_nvml(struct lab_telemetry *telemetry, const char *root, const cha
     if (!nvml->library) {
         if (sysfs_text(root, text, sizeof text, "module/nvidia/refcnt"))
             lab__note(telemetry,
-                      "NVIDIA's processors: the driver's library %s is missing; install what the "
-                      "distribution calls libnvidia-compute or nvidia-utils",
+                      "NVIDIA GPUs: the driver's library %s is missing; install the "
+                      "package libnvidia-compute or nvidia-utils",
                       library);
         free(nvml);
         return;

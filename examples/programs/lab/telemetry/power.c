@@ -159,7 +159,8 @@ static uint32_t open_events(struct lab_telemetry *telemetry, const struct event 
         }
         if (!strchr(name, '/') && !is_counting(file)) {
             lab__note(telemetry,
-                      "power of %s: perf's counter power/%s/ stands still, as in virtual machines",
+                      "power of %s: perf's counter power/%s/ does not change, as in "
+                      "virtual machines",
                       name, event->name);
             close(file);
             continue;
@@ -215,25 +216,24 @@ static bool is_denied(int error)
 static void note_powercap(struct lab_telemetry *telemetry, const char *root, int error)
 {
     if (is_denied(error))
-        lab__note(
-            telemetry,
-            "power of the processor: %s/%s/intel-rapl:*/energy_uj may be read by root only. To let "
-            "the group `power` read it, write these two lines to "
-            "/etc/udev/rules.d/70-powercap.rules:\n"
-            "    SUBSYSTEM==\"powercap\", KERNEL==\"intel-rapl:*\", ACTION==\"add|change\", "
-            "RUN+=\"/bin/chgrp power /sys%%p/energy_uj\"\n"
-            "    SUBSYSTEM==\"powercap\", KERNEL==\"intel-rapl:*\", ACTION==\"add|change\", "
-            "RUN+=\"/bin/chmod g+r /sys%%p/energy_uj\"\n"
-            "and, as root: groupadd -f power; usermod -aG power USER; udevadm control --reload; "
-            "udevadm trigger --subsystem-match=powercap; then log in again",
-            root, powercap_path);
+        lab__note(telemetry,
+                  "power of the processor: only root may read %s/%s/intel-rapl:*/energy_uj. To "
+                  "let the group `power` read it, write these two lines to "
+                  "/etc/udev/rules.d/70-powercap.rules:\n"
+                  "    SUBSYSTEM==\"powercap\", KERNEL==\"intel-rapl:*\", "
+                  "ACTION==\"add|change\", RUN+=\"/bin/chgrp power /sys%%p/energy_uj\"\n"
+                  "    SUBSYSTEM==\"powercap\", KERNEL==\"intel-rapl:*\", "
+                  "ACTION==\"add|change\", RUN+=\"/bin/chmod g+r /sys%%p/energy_uj\"\n"
+                  "and, as root: groupadd -f power; usermod -aG power USER; udevadm control "
+                  "--reload; udevadm trigger --subsystem-match=powercap; then log in again",
+                  root, powercap_path);
     else if (error)
-        lab__note(telemetry, "power of the processor: the counters in %s/%s cannot be read: %s",
-                  root, powercap_path, strerror(error));
+        lab__note(telemetry, "power of the processor: cannot read the counters in %s/%s: %s", root,
+                  powercap_path, strerror(error));
     else
         lab__note(telemetry,
-                  "power of the processor: %s/%s has no intel-rapl (Intel's and AMD's processors "
-                  "have it); as root: modprobe intel_rapl_msr. A virtual machine has none",
+                  "power of the processor: no intel-rapl (Intel, AMD) in %s/%s; as root: "
+                  "modprobe intel_rapl_msr (a virtual machine has none)",
                   root, powercap_path);
 }
 
