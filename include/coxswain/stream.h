@@ -127,10 +127,10 @@ typedef struct cox_video_stream cox_video_stream;
  * `look` gives the options and is copied. NULL = all defaults.
  *
  * Errors:
- *   COX_E_INVALID    an argument is NULL, `look` is invalid (see cox_video_stream_set), or the
- *                    `warmup` of `session` is
- *   COX_E_NOT_FOUND  `session` names a device that the runtime does not have
- *   COX_E_SYSTEM     no descriptor could be created
+ *   COX_E_INVALID    An argument is NULL. `look` is invalid (see cox_video_stream_set).
+ *                    `session->warmup` is invalid.
+ *   COX_E_NOT_FOUND  `session` names a device that the runtime does not have.
+ *   COX_E_SYSTEM     No descriptor could be created.
  *   COX_E_NOMEM */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
                                                           const struct cox_session_params *session,

@@ -60,9 +60,10 @@ enum cox_pixel_in { COX_PIXEL_RGBA_HALF = 0, COX_PIXEL_RGBA_FLOAT = 1 };
 enum cox_pixel_out { COX_PIXEL_RGBA8 = 0, COX_PIXEL_RGBA16 = 1 };
 
 /* The shape of the pictures. An input row has width * 8 bytes (half) or width * 16 (float), an
- * output row width * 4 or width * 8. A pitch is at least that, and a multiple of one pixel. */
+ * output row width * 4 or width * 8. A pitch is at least that, at most 2^31 - 1, and a multiple of
+ * one pixel. The analysis takes fewer than 2^32 pixels. */
 struct cox_tonemap_shape {
-    uint32_t width;
+    uint32_t width; /* 1 .. 65536 */
     uint32_t height;
     enum cox_pixel_in in;
     enum cox_pixel_out out;
@@ -75,7 +76,7 @@ struct cox_tonemap_shape {
 /* How one picture is mapped. Zero means the default. */
 struct cox_tonemap_settings {
     enum cox_operator op;
-    float exposure_stops; /* the picture is multiplied by 2^stops first */
+    float exposure_stops; /* the picture is multiplied by 2^stops first; -64 .. 64 */
 
     /* The brightest input that keeps its gradation: after exposure, in multiples of SDR white.
      * 0 = 10. */
@@ -116,12 +117,7 @@ enum {
  *
  * Errors:
  *   COX_E_NOMEM
- *   COX_E_INVALID  An argument is NULL, or a field of `shape` is outside these ranges:
- *     width, height    1 .. 65536; for the analysis fewer than 2^32 pixels
- *     in, out          an enumerator
- *     local            0 or 1
- *     in_pitch_bytes   a multiple of one pixel, from the bytes of a row to 2^31 - 1
- *     out_pitch_bytes  the same
+ *   COX_E_INVALID  An argument is NULL, or a field of `shape` is out of its range.
  *
  * Thread-safety: any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_mapping(const struct cox_tonemap_shape *shape,
@@ -135,13 +131,8 @@ COX_API COX_MUST_CHECK cox_status cox_tonemap_analysis(const struct cox_tonemap_
  * This function does not log.
  *
  * Errors:
- *   COX_E_INVALID  An argument is NULL, `shape` is invalid (see cox_tonemap_mapping), or a field of
- *                  `settings` is outside these ranges:
- *     op              an operator that shape->local allows
- *     exposure_stops  -64 .. 64
- *     peak            0 or more, and not NaN
- *     desaturate      not NaN
- *     detail          0 or 0.25 .. 4
+ *   COX_E_INVALID  An argument is NULL. A field of `shape` or `settings` is out of its range, or
+ *                  NaN. `op` is an operator that shape->local does not allow.
  *
  * Thread-safety: any thread. */
 COX_API COX_MUST_CHECK cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,

@@ -65,9 +65,11 @@ enum cox_chroma_location { COX_CHROMA_LEFT = 0, COX_CHROMA_CENTER = 1, COX_CHROM
 /* The format of a frame's samples. */
 struct cox_video_format {
     enum cox_video_layout layout;
-    uint32_t depth;   /* bits per sample, 8 .. 16; RGBA, BGRA: 8 or 16; V210: 10 */
-    bool msb_aligned; /* samples of 9 .. 15 bits use the upper bits of 16, as in P010 */
-    /* 4:2:0 = 1, 1; 4:2:2 = 1, 0 (also V210); 4:4:4 = 0, 0 (also RGBA, BGRA, GBR) */
+    uint32_t depth; /* bits per sample, 8 .. 16; RGBA, BGRA: 8 or 16; V210: 10 */
+    /* Samples of 9 .. 15 bits use the upper bits of 16, as in P010. Not with V210. */
+    bool msb_aligned;
+    /* 4:2:0 = 1, 1; 4:2:2 = 1, 0 (also V210); 4:4:4 = 0, 0 (also RGBA, BGRA, GBR). Semi-planar
+     * formats are 4:2:0 or 4:2:2. */
     uint32_t chroma_x_log2;
     uint32_t chroma_y_log2;
     enum cox_chroma_location chroma_location; /* 4:2:0 and 4:2:2 */
@@ -123,12 +125,14 @@ enum cox_video_scale { COX_SCALE_NONE = 0, COX_SCALE_HALF = 1, COX_SCALE_FILTER 
  * the input or the output is R'G'B', any subsampling is allowed. Alpha is not read. It is written
  * as 1. */
 struct cox_video_shape {
-    uint32_t width;
+    uint32_t width; /* 1 .. 65536 */
     uint32_t height;
     struct cox_video_format in;
-    struct cox_video_format out;
+    struct cox_video_format out; /* not V210 */
     size_t in_pitch_bytes[COX_VIDEO_PLANES_MAX];
     size_t out_pitch_bytes[COX_VIDEO_PLANES_MAX];
+
+    /* COX_TRANSFER_LINEAR needs RGBA or BGRA of 16 bits, and excludes COX_SCALE_FILTER. */
     enum cox_transfer transfer;
     enum cox_primaries primaries;
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
@@ -136,22 +140,28 @@ struct cox_video_shape {
     bool desaturate_highlights;
     enum cox_dither dither;
     enum cox_gamut gamut;
+
+    /* COX_OPERATOR_LOCAL needs COX_SCALE_NONE. COX_SCALE_HALF needs even sides, and input pitches
+     * up to 2^30 - 1. */
     enum cox_video_scale scale;
-    /* COX_SCALE_FILTER: 1/8 to 8 times the input's side. The input is not half floats. Else 0. */
+    /* COX_SCALE_FILTER: 1/8 to 8 times the input's side, 1 .. 65536. Else 0. */
     uint32_t out_width;
     uint32_t out_height;
 };
 
 /* How one frame is mapped. Zero means the default. */
 struct cox_video_settings {
-    /* The light that becomes SDR white, unless the operator changes it. 0 = 203 (ITU-R BT.2408). */
+    /* The light that becomes SDR white, unless the operator changes it. 1 .. 10 000; 0 = 203
+     * (ITU-R BT.2408). */
     float sdr_white_nits;
 
-    /* The brightest light that keeps its gradation, after `gain`. 0 = 1000. */
+    /* The brightest light that keeps its gradation, after `gain`. 1 .. 10^6; 0 = 1000. */
     float peak_nits;
 
-    float hlg_peak_nits; /* HLG: nominal peak of the display that the OOTF is for; 0 = 1000 */
-    float gain;          /* multiplies the light before everything else; 0 = 1 */
+    /* HLG: nominal peak of the display that the OOTF is for. 100 .. 10 000; 0 = 1000. */
+    float hlg_peak_nits;
+
+    float gain; /* multiplies the light before everything else; 2^-32 .. 2^32; 0 = 1 */
 
     /* With `desaturate_highlights`, as in cox_tonemap_settings. 0 = 0.75; negative = not at all. */
     float desaturate;
@@ -188,28 +198,7 @@ enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
  *
  * Errors:
  *   COX_E_NOMEM
- *   COX_E_INVALID  An argument is NULL, or a field of `shape` is outside these ranges:
- *     width, height      1 .. 65536, and fewer than 2^32 pixels
- *     in, out            in both formats:
- *       layout           an enumerator; `out` is not V210
- *       chroma_location  an enumerator
- *       range            an enumerator
- *       depth            8 .. 16; RGBA and BGRA 8 or 16; V210 10
- *       msb_aligned      only with a depth of 9 .. 15, and not with V210
- *       chroma           4:2:0, 4:2:2 or 4:4:4; semi-planar 4:2:0 or 4:2:2; RGBA, BGRA and GBR
- *                        4:4:4; V210 4:2:2. Output chroma is subsampled no less than input chroma,
- *                        unless `in` or `out` is RGBA, BGRA or GBR.
- *     in_pitch_bytes     of each plane: a multiple of 4 (V210: 16), from row_bytes to 2^31 - 1
- *     out_pitch_bytes    the same
- *     transfer           an enumerator. COX_TRANSFER_LINEAR needs `in` to be RGBA or BGRA of 16
- *                        bits, and does not work with COX_SCALE_FILTER.
- *     primaries          an enumerator
- *     dither, gamut      an enumerator
- *     scale              an enumerator; COX_SCALE_NONE with COX_OPERATOR_LOCAL. COX_SCALE_HALF
- *                        needs an even width and height, and input pitches up to 2^30 - 1.
- *     out_width          0; with COX_SCALE_FILTER 1/8 to 8 times the input's width, 1 .. 65536
- *     out_height         the same for the height
- *     op                 any operator but COX_OPERATOR_EXPOSURE */
+ *   COX_E_INVALID  An argument is NULL, or a field of `shape` is out of its range. */
 COX_API COX_MUST_CHECK cox_status cox_video_mapping(const struct cox_video_shape *shape,
                                                     bool analyse, cox_pipeline **out);
 COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shape *shape,
@@ -221,15 +210,8 @@ COX_API COX_MUST_CHECK cox_status cox_video_analysis(const struct cox_video_shap
  * This function does not log.
  *
  * Errors:
- *   COX_E_INVALID  An argument is NULL, `shape` is invalid (see cox_video_mapping), or a field of
- *                  `settings` is outside these ranges:
- *     sdr_white_nits  0 or 1 .. 10 000
- *     peak_nits       0 or 1 .. 10^6
- *     hlg_peak_nits   0 or 100 .. 10 000
- *     gain            0 or 2^-32 .. 2^32
- *     desaturate      not NaN
- *     detail          0 or 0.25 .. 4
- *     gamut_knee      0 or 0.25 .. 0.95 */
+ *   COX_E_INVALID  An argument is NULL. A field of `shape` or `settings` is out of its range, or
+ *                  NaN. */
 COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape *shape,
                                                     const struct cox_video_settings *settings,
                                                     struct cox_constants *params);
