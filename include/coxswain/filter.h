@@ -52,8 +52,9 @@ enum cox_filter_form {
      * computes all blocks of 32 samples at once. It suits GPUs and many cores. */
     COX_FILTER_OVERLAP = 0,
 
-    /* One pass for each step: devices exchange rows between two passes. Gaussian: filters down the
-     * columns into a transposed plane, twice. It needs less arithmetic and suits few cores. */
+    /* One pass for each step: devices exchange rows between two passes. The Gaussian filters the
+     * columns and transposes the plane, then does the same again for the rows. This form needs
+     * less arithmetic than the other. It suits CPUs with few cores. */
     COX_FILTER_EXCHANGE = 1,
 };
 

@@ -79,7 +79,7 @@ COX_API void cox_video_image_destroy(struct cox_video_image *image);
 
 /* Which frames set the peak of the curve: the brightest light that keeps its gradation. */
 enum cox_peak_source {
-    /* The frames before. Each frame is sent when the one before it has been mapped. */
+    /* The frames before. A frame starts on the devices when the frame before it is tone-mapped. */
     COX_PEAK_PREVIOUS = 0,
     /* The frame itself too, which is measured in a second pass over the input. */
     COX_PEAK_CURRENT = 1,

@@ -35,8 +35,8 @@ enum cox_transfer {
 /* Primaries of the input. They also select its Y'CbCr matrix. */
 enum cox_primaries { COX_PRIMARIES_BT2020 = 0, COX_PRIMARIES_BT709 = 1 };
 
-/* The range of codes (ITU-R BT.2100). Limited: 16 .. 235 of 8 bits, for Y' and for COX_VIDEO_GBR.
- * Full: all codes. */
+/* The range of codes (ITU-R BT.2100). Full: all codes. Limited, at 8 bits: 16 .. 235 for Y' and for
+ * COX_VIDEO_GBR, 16 .. 240 for chroma. With more bits these are multiplied by 2^(bits - 8). */
 enum cox_color_range { COX_RANGE_LIMITED = 0, COX_RANGE_FULL = 1 };
 
 /* How the samples of a frame are arranged in planes. */
@@ -114,8 +114,8 @@ enum cox_gamut { COX_GAMUT_CLIP = 0, COX_GAMUT_COMPRESS = 1 };
  *   COX_SCALE_FILTER  `out_width` x `out_height`, by the Catmull-Rom cubic (R. Keys 1981). The
  *                     filter is widened along a side that becomes smaller.
  *
- * Scaling works on the signal, before it becomes light, so highlights finer than a pixel do not
- * grow. All operators but COX_OPERATOR_LOCAL support it. Histograms are of the scaled frame. */
+ * Scaling works on the PQ or HLG codes, not on linear light, so highlights finer than a pixel do
+ * not grow. All operators but COX_OPERATOR_LOCAL support it. Histograms are of the scaled frame. */
 enum cox_video_scale { COX_SCALE_NONE = 0, COX_SCALE_HALF = 1, COX_SCALE_FILTER = 2 };
 
 /* What the kernels are built for.

@@ -184,7 +184,7 @@ struct cox__backend_ops {
                              struct cox__mem **out);
     /* Does not wait for abandoned instances. */
     void (*mem_destroy)(struct cox__backend *backend, struct cox__mem *mem);
-    /* The same if an abandoned instance may still write to the memory: the memory is leaked. */
+    /* Destroy the object but leak its memory, because an abandoned instance may still write to it. */
     void (*mem_abandon)(struct cox__backend *backend, struct cox__mem *mem);
     struct cox__mem_link *(*mem_link)(struct cox__mem *mem);
     void *(*mem_data)(struct cox__mem *mem);

@@ -64,8 +64,8 @@ static inline uint32_t cox__row_divisor(uint32_t declared)
     return declared ? declared : 1;
 }
 
-/* Bytes of a binding as the session declares it, for all rows of the frame. 0 = not declared; the
- * passes decide. */
+/* Size of a whole binding in bytes, as the session declares it. 0 = the session does not declare
+ * it, and the size follows from the passes that use it. */
 static inline size_t cox__session_bytes(const struct cox__session_spec *params, uint32_t binding)
 {
     const struct cox__binding *of = &params->bindings[binding];

@@ -357,7 +357,7 @@ struct memory {
     bool written, own, reduced;
 };
 
-/* All images of a binding must have the same format, since the backend makes only one. */
+/* All images of a binding must have the same format, because the backend makes one image of it. */
 static cox_status check_images(const struct check *check, uint32_t index, struct memory *memory)
 {
     for (uint32_t s = 0; s < check->pass->stage_count; s++)

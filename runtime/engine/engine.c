@@ -284,7 +284,7 @@ bool cox__engine_close(struct cox_session *session)
 {
     struct cox_runtime *runtime = session->runtime;
     const struct timespec pause = {.tv_nsec = 1000000};
-    /* Lost queues are abandoned in time. The rest of the wait is for the worker thread. */
+    /* Lost queues are abandoned within one timeout. The worker thread gets the same time again. */
     const uint64_t timeout_ns = 2 * cox__timing_session_timeout_ns(&session->settings);
     uint64_t end_ns = 0;
 

@@ -185,8 +185,8 @@ bool cox__frame_add(const struct cox__devices *devices, struct cox__frame *frame
     return true;
 }
 
-/* A fetch has no rows of the pass. Its report lists rows 0 .. n - 1, so that its time limit is
- * about right. */
+/* A fetch computes no rows of the pass. Its report lists as many rows as it copies, from row 0, so
+ * that its time limit is about right. */
 bool cox__frame_add_fetch(struct cox__frame *frame, uint32_t device, uint32_t binding,
                           uint32_t first, uint32_t end)
 {

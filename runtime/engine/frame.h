@@ -23,7 +23,8 @@ void cox__frame_begin_pass(const struct cox_runtime *runtime, struct cox__frame 
 void cox__frame_begin_anew(const struct cox_runtime *runtime, struct cox__frame *frame,
                            cox_status why);
 
-/* Whether the pass under way has no more rows to do: every row is done or given up. */
+/* Whether the pass under way has ended: no band is unfinished, and no rows are left in the pool.
+ * After a failure some rows may not be computed. */
 bool cox__frame_pass_is_done(const struct cox__frame *frame);
 
 /* Whether the frame is over: its last pass is done, or it has failed and no band is under way. */
@@ -32,8 +33,8 @@ bool cox__frame_is_complete(const struct cox__frame *frame);
 /* Whether rows of the frame, of this pass or a later one, have yet to begin on a device. */
 bool cox__frame_has_more(const struct cox__frame *frame);
 
-/* Put the slot of a finished frame back. One slot is reserved first for a frame that the callback
- * submits. Call it under the session's lock. */
+/* Put the slot of a finished frame back: first into `reserved`, for a frame that the callback will
+ * submit, and if that holds a slot, into the free list. Call it under the session's lock. */
 void cox__frame_put_back(struct cox__frame_slots *slots, struct cox__frame *frame);
 
 /* Add PLANNED bands for these rows of the pass on one device, none longer than the device can hold.
@@ -60,8 +61,8 @@ uint32_t cox__frame_band_from(const struct cox__frame *frame, uint32_t pass, uin
 bool cox__frame_save_partials(struct cox__backend *backend, struct cox__frame *frame, uint32_t band,
                               struct cox__job *job);
 
-/* Merge the pass's partial results into the frame's buffers, in row order. All its bands are
- * done. */
+/* Merge the pass's partial results into the frame's buffers, in row order. Call it when all bands
+ * of the pass are done. */
 void cox__frame_merge_partials(struct cox__backend *backend, struct cox__frame *frame);
 
 /* Call the application's report function, if there is one. */

@@ -297,7 +297,7 @@ static void fill_progress(const struct cox__devices *devices, const struct cox__
             progress[d].since_ns = at_work_ns(frame, &devices->list[d], submit_ns[d], now);
 }
 
-/* Least rows of a grant. Smaller grants could use up the frame's table of bands. */
+/* The fewest rows of a chunk. Smaller chunks could fill the frame's table of bands. */
 static uint32_t least_grant(const struct cox__frame *frame)
 {
     const uint32_t row_alignment = cox__frame_pass(frame)->row_alignment;

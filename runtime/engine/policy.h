@@ -25,7 +25,8 @@ void cox__policy_observe(const struct cox__sharing *of_passes, const struct cox_
 /* Report a finished pass. After the last pass the frame is about to be delivered. */
 void cox__policy_observe_pass(struct cox_session *session, struct cox__frame *frame);
 
-/* Begin a period of the energy meter: a frame begins while no other one is under way. */
+/* Read the energy meter: the period of the next frame begins. Call it when a frame begins and no
+ * other frame is under way. */
 void cox__policy_begin_period(struct cox__energy *energy);
 
 #endif

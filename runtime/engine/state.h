@@ -140,7 +140,8 @@ struct cox__frame {
     uint64_t expiry_ns;   /* no band of it starts after this; UINT64_MAX = no expiry */
     uint64_t number;      /* in the order of submission to the runtime */
     cox_buffer *buffers[COX_BUFFERS_MAX]; /* of an application's frame */
-    /* when the frame may use each buffer, see cox_buffer; set when the frame arrives */
+    /* The frame's turn for each buffer: a number, see cox_buffer. Set when the engine receives the
+     * frame. */
     uint64_t turns[COX_BUFFERS_MAX];
     struct cox__relocation *relocation; /* under way; NULL = none */
     /* the buffers' memory when the frame started, or after its relocation */
@@ -344,7 +345,9 @@ struct cox__inline_poller {
     sem_t wake;
 };
 
-/* What lost devices leave behind. Engine only; reaper.c edits the queues, memory.c the memory. */
+/* Queues and memory that remain of lost devices and destroyed sessions. Only a thread that holds
+ * the engine lock may touch them, except `abandoned`. reaper.c edits the queues, memory.c the
+ * memory. */
 struct cox__lost {
     struct cox__queue *gone;  /* queues that reaper.c will free */
     struct cox__queue *stray; /* queues of sessions that were destroyed */

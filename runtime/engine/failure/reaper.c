@@ -139,7 +139,8 @@ static bool release_stuck(struct cox__queue *queue, uint64_t now_ns)
     return true;
 }
 
-/* The queue holds no band. If there is no thread to destroy it, the next step tries again. */
+/* Let the worker thread destroy a queue that holds no band. If the worker thread cannot take the
+ * task, the next turn of the engine tries again. */
 static void begin_destruction(struct cox__queue *queue)
 {
     cox__transition_queue(queue, COX__QUEUE_DESTROYING);

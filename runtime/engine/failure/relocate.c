@@ -21,8 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The engine looks at least this often before it gives up an allocation. If it looks late, because
- * a driver blocked it or the process could not run, the worker thread may not have run either. */
+/* The engine gives up an allocation by the worker thread only after its time limit, and after this
+ * many polls. If the process could not run, the limit passes, but the polls do not happen. */
 #define LOOKS 20u
 
 /*   ALLOCATING -> COPYING -> DONE
@@ -177,8 +177,8 @@ static bool is_under_way(const struct cox__frame *frame)
     return false;
 }
 
-/* Returns the buffers that need fresh memory, a bit for each binding. If another buffer is tainted,
- * the frame ends with an error. */
+/* Find the frame's buffers whose memory is tainted and can be replaced: a bit for each binding. If
+ * memory that cannot be replaced is tainted, the function gives the frame an error status. */
 static uint32_t find_tainted(struct cox_runtime *runtime, struct cox__frame *frame)
 {
     uint32_t bindings = 0;

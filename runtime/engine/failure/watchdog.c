@@ -218,9 +218,10 @@ uint64_t cox__watchdog_starved_ns(struct cox__watchdog *watchdog)
     return reported_ns;
 }
 
-/* How long threads have waited since the look before, if that is counted now. The system reports a
- * wait when it ends, so one wait may be longer than the time since that look. The sum is at most
- * the time since counting began. */
+/* How long this process's threads have waited for a processor since the previous look. 0 unless
+ * such waits are counted now. The system reports a wait only when it ends, so one wait may be longer
+ * than the time since that look. The results are limited so that their sum never exceeds the time
+ * since counting began. */
 static uint64_t waited_ns(struct cox__watchdog *watchdog, bool in_call, uint64_t now_ns)
 {
     if (now_ns >= atomic_load(&watchdog->count_until_ns) && !in_call) {

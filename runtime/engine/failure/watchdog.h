@@ -89,8 +89,9 @@ enum cox__lock_result {
 enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, bool wait, int role,
                                                void (*work)(void *ctx), void *ctx);
 
-/* With the engine lock held: the driver calls that follow are about this session and device
- * instance. The calling thread's lock is revoked when one of them takes longer than `limit_ns`. */
+/* Announce driver calls for this session and device instance. If one of them takes longer than
+ * `limit_ns`, the calling thread's lock is revoked. It applies until the next call of this function.
+ * Call it with the engine lock held. */
 void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance,
                           uint64_t limit_ns);
 
