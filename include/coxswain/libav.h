@@ -631,14 +631,14 @@ static inline int cox_av_error(cox_status status)
     }
 }
 
-/* Open a map. The caller closes it with cox_av_map_close. `session` and `look` are those of
+/* Open a map. The caller closes it with cox_av_map_close. `session` and `options` are those of
  * cox_video_stream_create. NULL = all defaults.
  *
  * Errors: AVERROR(ENOMEM), and those of cox_video_stream_create as cox_av_error converts them.
  * Nothing is kept then. */
 static inline int cox_av_map_open(struct cox_av_map *map, cox_runtime *runtime,
                                   const struct cox_session_params *session,
-                                  const struct cox_tonemap_options *look)
+                                  const struct cox_tonemap_options *options)
 {
     memset(map, 0, sizeof *map);
     map->format = AV_PIX_FMT_NONE;
@@ -646,7 +646,7 @@ static inline int cox_av_map_open(struct cox_av_map *map, cox_runtime *runtime,
     if (!map->pool)
         return AVERROR(ENOMEM);
 
-    const cox_status status = cox_video_stream_create(runtime, session, look, &map->stream);
+    const cox_status status = cox_video_stream_create(runtime, session, options, &map->stream);
     if (status != COX_OK)
         cox_av_pool_unref(&map->pool);
 

@@ -189,7 +189,7 @@ struct cox_measurement {
      * the rows were handed out. */
     uint64_t queue_ns;
 
-    /* The kernels, by the device's own profile. 0 = absent, implausible or not asked for. */
+    /* The kernels, by OpenCL's profiling events. 0 = absent, implausible or not asked for. */
     uint64_t kernel_ns;
 
     uint32_t flags; /* of COX_MEASURED_... */

@@ -144,7 +144,7 @@ COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *sour
 /* ---- what a session runs ---- */
 
 /* What a kernel's signature cannot say about one of its arguments. A buffer without an entry is
- * read and written by rows: row r of the band uses row r of the buffer. */
+ * read, or written, by rows: row r of the band uses row r of the buffer. */
 struct cox_argument {
     const char *name;   /* as in the kernel; any other name is an error */
     const char *buffer; /* the session's buffer; NULL = that of the same name */

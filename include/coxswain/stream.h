@@ -124,17 +124,17 @@ typedef struct cox_video_stream cox_video_stream;
  *   - `warm_start`
  *   - COX_WARMUP_BACKGROUND, which acts as COX_WARMUP_FIRST_FRAME
  *
- * `look` gives the options and is copied. NULL = all defaults.
+ * `options` gives the options and is copied. NULL = all defaults.
  *
  * Errors:
- *   COX_E_INVALID    An argument is NULL. `look` is invalid (see cox_video_stream_set).
+ *   COX_E_INVALID    An argument is NULL. `options` is invalid (see cox_video_stream_set).
  *                    `session->warmup` is invalid.
  *   COX_E_NOT_FOUND  `session` names a device that the runtime does not have.
  *   COX_E_SYSTEM     No descriptor could be created.
  *   COX_E_NOMEM */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
                                                           const struct cox_session_params *session,
-                                                          const struct cox_tonemap_options *look,
+                                                          const struct cox_tonemap_options *options,
                                                           cox_video_stream **out);
 
 /* Cancel frames under way, destroy the stream, set *stream to NULL. Accepts NULL. Frames that were
@@ -142,16 +142,16 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_create(cox_runtime *runtime,
  * again. Blocks until the frames have ended. */
 COX_API void cox_video_stream_destroy(cox_video_stream **stream);
 
-/* Set the options for frames that are sent from now on. `look` is copied.
+/* Set the options for frames that are sent from now on. `options` is copied.
  *
- * cox_video_stream_send may still refuse a frame, if the operator does not support its scale or
- * format.
+ * cox_video_stream_send may still refuse a frame, if the operator does not support its format, or
+ * its change of size.
  *
  * Errors, upon which nothing changes:
  *   COX_E_INVALID  an argument is NULL, or a field is out of its range. See cox_video_mapping and
  *                  cox_video_prepare for the ranges. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_set(cox_video_stream *stream,
-                                                       const struct cox_tonemap_options *look);
+                                                       const struct cox_tonemap_options *options);
 
 /* Compile now for frames like these two images, with the current options. The first such frame then
  * does not wait for compilation. Only formats, sizes, colours and pitches are read: `data` may be

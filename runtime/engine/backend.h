@@ -74,7 +74,8 @@ struct cox__pipeline {
     /* Bindings of which a staged device may keep rows from pass to pass, a bit for each. They are
      * bindings by rows that several passes touch and no pass changes in place. */
     uint32_t resident;
-    /* frame slots; a device has memory of each resident binding for this many frames */
+    /* The session's frame slots, in_flight + 1. A device that keeps rows has memory of each
+     * resident binding for each of them. */
     uint32_t sets;
 };
 
@@ -184,7 +185,8 @@ struct cox__backend_ops {
                              struct cox__mem **out);
     /* Does not wait for abandoned instances. */
     void (*mem_destroy)(struct cox__backend *backend, struct cox__mem *mem);
-    /* Destroy the object but leak its memory, because an abandoned instance may still write to it. */
+    /* Destroy the object but leak its memory, because an abandoned instance may still write to
+     * it. */
     void (*mem_abandon)(struct cox__backend *backend, struct cox__mem *mem);
     struct cox__mem_link *(*mem_link)(struct cox__mem *mem);
     void *(*mem_data)(struct cox__mem *mem);

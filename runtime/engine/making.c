@@ -30,8 +30,8 @@ static void make_task(void *ctx)
     cox__loop_wake(loop);
 }
 
-/* Start to create an instance. `run`: cox__worker_run or cox__worker_run_now. False: no memory
- * or no thread. */
+/* Start to create an instance on a worker thread. `run` is cox__worker_run (after its earlier
+ * tasks) or cox__worker_run_now (at once, on another thread). False: no memory or no thread. */
 static bool begin_making(struct cox_session *session, uint32_t device, bool fresh,
                          bool (*run)(struct cox__worker *worker, void (*task)(void *ctx),
                                      void *ctx))

@@ -5,8 +5,9 @@
 
 #include "state.h"
 
-/* If the pass under way is done and another one follows, begin that one and add its bands. Returns
- * whether there is something new to do. */
+/* If the pass under way is done and another one follows: check a sample of its bands, then begin
+ * the next pass and add its bands. If rows of an earlier pass were wrong or lost, start the
+ * frame again. The frame may also end with an error. Returns whether anything changed. */
 bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame);
 
 /* Finish a pass whose bands are done and verified: merge its partial results, report to the policy,

@@ -53,8 +53,7 @@ enum cox__band_state {
 
 enum cox__band_kind {
     COX__BAND_ROWS, /* rows of the frame */
-    /* The same, but the policy's `assign` gave it to a device that already had a band of the
-     * frame. */
+    /* Rows of the frame that the policy's `assign` gave to a device which already had a band. */
     COX__BAND_CHUNK,
     COX__BAND_CHECK, /* the rows of `origin` again, on the spare buffers, only for comparison */
     /* No rows of the pass: its device copies kept rows to host memory; see residency.h. */
@@ -228,11 +227,13 @@ struct cox__queue_slot {
 /*   LIVE -> DRAINING -> DESTROYING -> GONE
  *               '-> ABANDONED -'
  *
- * A lost queue leaves its device and is on the session's list until it is GONE. */
+ * Back from DESTROYING to ABANDONED: the worker thread could not take the task. A lost queue is on
+ * the session's list, or on the runtime's when the session is gone, until it is GONE. */
 enum cox__queue_state {
     COX__QUEUE_LIVE,     /* belongs to its device */
     COX__QUEUE_DRAINING, /* its device is lost; its bands may still end */
-    /* The engine waits for none of its bands, but a thread is still inside its driver. */
+    /* A band missed its last deadline: the engine waits for none of its bands any more. It stays so
+     * while a thread is inside the driver. */
     COX__QUEUE_ABANDONED,
     COX__QUEUE_DESTROYING, /* the worker thread destroys the instance */
     COX__QUEUE_GONE

@@ -365,8 +365,9 @@ static bool plan_fetches(struct cox_session *session, struct cox__frame *frame, 
     return true;
 }
 
-/* Add FETCH bands for rows that a band on the device reads, if neither the device nor the host has
- * them. Returns false as plan_fetches does. */
+/* Add FETCH bands for rows that a band on the device reads, unless the device or the host has
+ * them or a fetch is under way. False: no device has the rows any more, or they are in too many
+ * pieces. */
 static bool plan_fetches_for(struct cox_session *session, struct cox__frame *frame, uint32_t device,
                              uint32_t first_row, uint32_t rows)
 {

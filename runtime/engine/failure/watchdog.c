@@ -219,9 +219,9 @@ uint64_t cox__watchdog_starved_ns(struct cox__watchdog *watchdog)
 }
 
 /* How long this process's threads have waited for a processor since the previous look. 0 unless
- * such waits are counted now. The system reports a wait only when it ends, so one wait may be longer
- * than the time since that look. The results are limited so that their sum never exceeds the time
- * since counting began. */
+ * such waits are counted now. The system reports a wait only when it ends, so one wait may be
+ * longer than the time since that look. The results are limited so that their sum never exceeds
+ * the time since counting began. */
 static uint64_t waited_ns(struct cox__watchdog *watchdog, bool in_call, uint64_t now_ns)
 {
     if (now_ns >= atomic_load(&watchdog->count_until_ns) && !in_call) {

@@ -90,8 +90,8 @@ enum cox__lock_result cox__watchdog_run_locked(struct cox__watchdog *watchdog, b
                                                void (*work)(void *ctx), void *ctx);
 
 /* Announce driver calls for this session and device instance. If one of them takes longer than
- * `limit_ns`, the calling thread's lock is revoked. It applies until the next call of this function.
- * Call it with the engine lock held. */
+ * `limit_ns`, the calling thread's lock is revoked. It applies until the next call of this
+ * function. Call it with the engine lock held. */
 void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *instance,
                           uint64_t limit_ns);
 

@@ -481,7 +481,8 @@ Test(kernels, refuse_shapes_that_are_none)
 Test(kernels, refuse_settings_that_are_none)
 {
     const struct cox_tonemap_shape shape = {.width = 7, .height = 3, .in_pitch_bytes = 56, .out_pitch_bytes = 28};
-    struct cox_constants params;
+    enum { WORDS = 64 }; /* of 4 bytes, in the constants of a picture */
+    struct cox_constants params = {0};
     const struct cox_tonemap_settings bad[] = {
         {.op = COX_OPERATOR_COUNT},
         {.exposure_stops = NAN},
@@ -499,9 +500,9 @@ Test(kernels, refuse_settings_that_are_none)
             struct cox_tonemap_settings settings = odd[i];
             settings.op = op;
             cr_expect_eq(cox_tonemap_prepare(&shape, &settings, &params), COX_OK);
-            for (size_t w = 1; w < COUNT_OF(params.word); w++) {
+            for (size_t w = 1; w < WORDS; w++) {
                 float word;
-                memcpy(&word, &params.word[w], 4);
+                memcpy(&word, (const char *)&params + 4 * w, 4);
                 cr_expect(isfinite(word), "word %zu of settings %zu, %s", w, i, cox_operator_name(op));
             }
         }
