@@ -478,7 +478,8 @@ static void wrong_mappings_are_refused(cox_runtime *runtime, const struct own *o
     REFUSED(cox_opencl_map(runtime, own->queue, NULL, on_released, &released, &buffer));
     REFUSED(cox_opencl_map(runtime, own->queue, foreign, on_released, &released, NULL));
     REFUSED(cox_opencl_map(runtime, own->queue, foreign, on_released, &released, &buffer));
-    CHECK(!buffer && !atomic_load(&released) && mem_references(foreign) == before);
+    CHECK(!buffer && !atomic_load(&released));
+    CHECK_SOON(mem_references(foreign) <= before); /* drivers release commands' references later */
     clReleaseMemObject(foreign);
 }
 
