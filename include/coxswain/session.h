@@ -254,8 +254,8 @@ struct cox_buffer_layout {
     cox_merge_fn *merge; /* each band writes its own zeroed copy; the copies are then merged */
     void *merge_user;
 
-    /* The library's memory, which frames do not give: for what one pass writes or merges, and later
-     * passes or cox_pass.done read. */
+    /* The library allocates this buffer, and frames do not give it. For what one pass writes or
+     * merges, and later passes or cox_pass.done read. */
     bool scratch;
 
     /* For image parameters: OpenCL's channel order and type (CL_R, CL_UNSIGNED_INT8), and the
@@ -374,9 +374,8 @@ struct cox_constants {
     uint64_t word[COX_CONSTANTS_BYTES_MAX / 8];
 };
 
-/* Make every device run the kernels in the form that is meant for devices of `type`, to compare
- * forms. Kernels may have one form for CPUs and one for GPUs. Call it before the session is
- * created.
+/* Make every device run the kernels' variant for devices of `type`, to compare variants. Kernels
+ * may have one for CPUs and one for GPUs. Call it before the session is created.
  *
  * Errors: COX_E_INVALID (NULL) */
 COX_API cox_status cox_pipeline_use_variant(cox_pipeline *pipeline, enum cox_device_type type);
@@ -453,7 +452,9 @@ struct cox_session_params {
     void *meter_user;
     cox_report_fn *report;
     void *report_user;
-    bool profile; /* also time kernels and copies on staged devices; costs about 7 us per command */
+    /* Time kernels and copies of staged devices too. Kernels of other devices are always timed.
+     * Costs about 7 us per command. */
+    bool profile;
 };
 
 /* Create a session, and compile its kernels for every device. *out is NULL on an error.

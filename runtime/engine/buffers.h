@@ -16,8 +16,8 @@ bool cox__buffers_take(struct cox__frame *frame);
  * frame that should have written one of the inputs. */
 cox_status cox__buffers_status(const struct cox__frame *frame);
 
-/* The frame's callback is about to run. Frames that were submitted before now inherit its
- * failure. */
+/* The frame's callback is about to run. If the frame failed, frames submitted before now that read
+ * a buffer which it writes fail with its status. */
 void cox__buffers_leave(const struct cox_runtime *runtime, const struct cox__frame *frame);
 
 /* A frame's callback has run: pass its buffers on, and free those that the application has

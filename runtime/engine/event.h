@@ -6,7 +6,8 @@
 #include "invariant.h"
 #include "state.h"
 
-/* Store an event for the step, which drains them before it does anything else. */
+/* Store an event for the step, which handles all before it reuses a queue slot or delivers a
+ * frame. */
 static inline void cox__event_emit(struct cox__events *events, struct cox__event event)
 {
     COX_INVARIANT(events->count < COX__EVENTS_MAX);

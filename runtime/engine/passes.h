@@ -11,7 +11,7 @@
 bool cox__passes_advance(struct cox_session *session, struct cox__frame *frame);
 
 /* Finish a pass whose bands are done and verified: merge its partial results, report to the policy,
- * and call the application's function. For the last pass this happens at delivery. */
+ * and call cox_pass.done. For the last pass this happens at delivery. */
 void cox__passes_conclude(struct cox_session *session, struct cox__frame *frame);
 
 #endif

@@ -12,8 +12,8 @@ bool cox__warmup_step(struct cox_session *session, const struct cox__frame *firs
 /* Whether cox_session_warm has asked for runs that are not finished. */
 bool cox__warmup_is_asked(const struct cox__warmup *warmup);
 
-/* cox_session_warm asks for the runs and gives memory for them. If a frame came first, its runs are
- * used, or there are none to do. */
+/* Take a request of cox_session_warm, which has put memory for the runs into warmup.given. If the
+ * first frame has begun the runs, they count instead. If no runs are left, that memory is freed. */
 void cox__warmup_request(struct cox_session *session);
 
 /* The first frame was cancelled: stop runs on its buffers. False: a run is still under way. */

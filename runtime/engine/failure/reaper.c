@@ -123,8 +123,8 @@ static void destroy_task(void *ctx)
     backend->ops->instance_destroy(backend, queue->instance, has_ended, queue);
 }
 
-/* When the thread that was stuck in the driver has returned, the instance may be polled again, and
- * destroyed. */
+/* If the thread that was stuck in the driver has returned, let the instance be polled and destroyed
+ * again. Returns whether it has. */
 static bool release_stuck(struct cox__queue *queue, uint64_t now_ns)
 {
     if (!queue->stuck || !atomic_load(&queue->stuck->returned))
