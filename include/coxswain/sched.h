@@ -284,8 +284,8 @@ struct cox_policy {
     cox_status (*split)(void *state, const struct cox_sched_view *view, struct cox_split *out);
 
     /* Learn from a completed band. Called once per band, not for warm-up runs. Frames come in the
-     * order in which they complete. Several frames may be split before the first of them is observed. May
-     * be NULL. */
+     * order in which they complete. Several frames may be split before the first of them is
+     * observed. May be NULL. */
     void (*observe)(void *state, const struct cox_measurement *measurement);
 
     /* All functions below may be NULL. */
