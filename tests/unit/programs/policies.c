@@ -1,9 +1,9 @@
-/* The policies to compare with, of cox-lab and cox-bench: what each promises, on scripted measurements and on a small
- * model of devices with jitter.
+/* The policies that cox-lab and cox-bench compare. Each is tested with scripted measurements, and on a small model of
+ * devices with jitter.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/policies/registry.h"
-#include "support/values.h"
 #include "unit/sched/policy_promises.h"
+#include "unit/sched/pool_policy.h"
 #include <math.h>
 
 static const struct cox_policy *const compared[] = {&policy_ewma, &policy_hguided, &policy_last_frame, &policy_mean10,
@@ -470,79 +470,38 @@ Test(left_out_devices, are_probed_with_a_growing_pause)
 
 /* --- hguided --- */
 
-static const struct cox_progress progress[3];
-
-/* Three devices, each twice as fast as the one before. */
-static void see_three(void)
-{
-    see(1080, 8, 3);
-    view.pool = true;
-    for (uint32_t d = 0; d < 3; d++)
-        devices[d].single_device_ns = 20000 >> d;
-}
-
 TestSuite(hguided, .init = see_three);
-
-static void make(void)
-{
-    begin_policy(&policy_hguided, NULL);
-    (void)policy->split(state, &view, &split);
-}
-
-static uint32_t grant(uint32_t device, uint32_t rows)
-{
-    struct cox_chunk_request offer = {.device = device, .first_row = 1080 - rows, .rows = rows, .progress = progress};
-    struct cox_chunk out = {0};
-    policy->assign(state, &view, &offer, &out);
-    cr_assert_gt(out.rows, 0);
-    cr_assert_leq(out.rows, rows);
-    cr_assert(out.rows % 8 == 0 || out.rows == rows);
-    return out.rows;
-}
 
 Test(hguided, grants_follow_the_formula)
 {
-    make();
-    /* Speeds 1 : 2 : 4, so 1/14, 2/14 and 4/14 of what remains, up to the row alignment. */
+    make_pool(&policy_hguided, NULL);
+    /* The speeds are 1 : 2 : 4. So the devices get 1/14, 2/14 and 4/14 of the remaining rows, rounded up to the row
+     * alignment. */
     ASSERT_VALUES(IS(grant(0, 1080), 80), IS(grant(1, 1080), 160), IS(grant(2, 1080), 312), IS(grant(2, 28), 8),
                   IS(grant(0, 8), 8));
 }
 
 Test(hguided, powers_are_those_of_the_beginning)
 {
-    make();
+    make_pool(&policy_hguided, NULL);
     devices[2].single_device_ns = 50000;
     cr_assert_eq(grant(2, 1080), 312);
-    devices[2].usable = false; /* but who is not there does not count */
+    devices[2].usable = false; /* an unusable device does not count */
     cr_assert_eq(grant(1, 1080), 360);
     see(1080, 8, 3);
     devices[0].hint = 2;
-    make();
-    cr_assert_eq(grant(0, 1080), 272, "hints where there is no warm-up");
+    make_pool(&policy_hguided, NULL);
+    cr_assert_eq(grant(0, 1080), 272, "hints are used without a warm-up");
 }
 
 Test(hguided, hand_out_the_whole_frame_or_split_it)
 {
-    static const struct {
-        bool pool;
-        uint32_t rows;
-    } frames[] = {{true, 1080}, {false, 1080}, {false, 1077}};
-    for (int i = 0; i < 3; i++) {
-        view.pool = frames[i].pool;
-        view.rows = frames[i].rows;
-        begin_policy(&policy_hguided, NULL);
-        split_frame();
-        ASSERT_VALUES(IS(split.pool_rows, view.pool ? view.rows : 0), IS(split.band_count, view.pool ? 0 : 3));
-        cr_assert(view.pool || (rows_of(2) > rows_of(1) && rows_of(1) > rows_of(0)), "by the speeds of warm-up");
-    }
+    check_pool_or_split(&policy_hguided);
 }
 
 Test(hguided, do_nothing_without_a_device)
 {
-    for (int d = 0; d < 3; d++)
-        devices[d].usable = false;
-    begin_policy(&policy_hguided, NULL);
-    cr_assert_eq(policy->split(state, &view, &split), COX_E_NO_DEVICE);
+    check_pool_without_device(&policy_hguided);
 }
 
 /* --- inter-frame --- */
