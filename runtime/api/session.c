@@ -417,12 +417,18 @@ cox_status cox_session_warm(cox_session *session, const void *constants)
 
 /* ---- the end ---- */
 
-static void wait_for_frames(cox_session *session)
+/* Returns and forgets the failure that no callback has seen. */
+static cox_status wait_for_frames(cox_session *session)
 {
     pthread_mutex_lock(&session->lock);
     while (session->counts.under_way)
         pthread_cond_wait(&session->delivered, &session->lock);
+
+    const cox_status failure = session->counts.unseen_failure;
+    session->counts.unseen_failure = COX_OK;
     pthread_mutex_unlock(&session->lock);
+
+    return failure;
 }
 
 /* Whether a thread is inside cox_session_warm. */
@@ -679,14 +685,7 @@ cox_status cox_session_wait(cox_session *session)
     if (!session || cox__misuse(session->runtime, "cox_session_wait"))
         return COX_E_INVALID;
 
-    wait_for_frames(session);
-
-    pthread_mutex_lock(&session->lock);
-    const cox_status failure = session->counts.unseen_failure;
-    session->counts.unseen_failure = COX_OK;
-    pthread_mutex_unlock(&session->lock);
-
-    return failure;
+    return wait_for_frames(session);
 }
 
 cox_status cox_session_cancel(cox_session *session)
