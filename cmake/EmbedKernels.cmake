@@ -1,4 +1,5 @@
 # Turn OpenCL C sources into C character arrays at build time, so that the library opens no file at run time.
+# Usage:
 #
 #   cox_embed_kernels(<out.c> <root> <file.cl>...)
 #

@@ -1,4 +1,4 @@
-# Turn text files into C character arrays at build time, so that a program needs no other file.
+# Turn text files into C character arrays at build time, so that a program needs no other file. Usage:
 #
 #   cox_embed_texts(<out.c> <header> <prefix> <file>...)
 #

@@ -1,5 +1,5 @@
-/* An application that uses OpenCL: it computes a picture in device memory, Coxswain inverts it on
- * all devices, and the result returns to device memory.
+/* An application that uses OpenCL. It computes a picture in device memory. Coxswain inverts the
+ * picture on all devices, and the result returns to device memory. To build and run it:
  *   cc opencl.c $(pkg-config --cflags --libs coxswain OpenCL) && ./a.out
  * SPDX-License-Identifier: Apache-2.0 */
 #include <coxswain/coxswain.h>

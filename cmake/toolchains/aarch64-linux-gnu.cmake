@@ -1,4 +1,5 @@
-# Cross-compile for arm64 with Debian's gcc-aarch64-linux-gnu and its multiarch libraries (libhwloc-dev:arm64, ...):
+# Cross-compile for arm64 with Debian's gcc-aarch64-linux-gnu and its multiarch libraries (libhwloc-dev:arm64 and
+# others). Usage:
 #
 #   cmake -B build-arm64 -G Ninja -D CMAKE_TOOLCHAIN_FILE=cmake/toolchains/aarch64-linux-gnu.cmake
 #

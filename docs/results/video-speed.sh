@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compare the speed of cox-tonemap with that of ffmpeg's filter chain. Whole processes run in turn.
+# Compare the speed of cox-tonemap with that of ffmpeg's filter chain. Whole processes run in turn. Usage:
 #
 #     docs/results/video-speed.sh DIR [BIN_DIR]
 #

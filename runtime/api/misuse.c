@@ -17,8 +17,8 @@ bool cox__misuse_forked(const cox_runtime *runtime, const char *function)
 
 bool cox__misuse_inherited_opencl(const struct cox__log *log)
 {
-    /* The process that created the first runtime. It is the library's only state outside of
-     * runtimes: a child must find it without one. */
+    /* The process that created the first runtime. This is the library's only global state: a child
+     * process has no runtime that could hold it. */
     static _Atomic pid_t first;
     pid_t expected = 0;
     const pid_t self = getpid();

@@ -33,8 +33,9 @@ bool cox__frame_is_complete(const struct cox__frame *frame);
 /* Whether rows of the frame, of this pass or a later one, have yet to begin on a device. */
 bool cox__frame_has_more(const struct cox__frame *frame);
 
-/* Put the slot of a finished frame back: first into `reserved`, for a frame that the callback will
- * submit, and if that holds a slot, into the free list. Call it under the session's lock. */
+/* Put the slot of a finished frame back. It becomes `reserved`, for a frame that the callback will
+ * submit, if no slot is reserved. Otherwise it joins the free list. Call it under the session's
+ * lock. */
 void cox__frame_put_back(struct cox__frame_slots *slots, struct cox__frame *frame);
 
 /* Add PLANNED bands for these rows of the pass on one device, none longer than the device can hold.

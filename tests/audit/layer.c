@@ -3,9 +3,9 @@
  *
  * Every call passes through this file's table and on to the drivers. The layer knows what the application could
  * know. A command is in flight from its enqueue until the application has seen its end. It can see that:
- * - by a status query, a wait, a blocking call or a callback
- * - by the end of a later command in the same in-order queue
- * - by the end of a command that waited for this one
+ *   By a status query, a wait, a blocking call or a callback.
+ *   By the end of a later command in the same in-order queue.
+ *   By the end of a command that waited for this one.
  *
  * So the findings do not depend on how fast the devices are.
  *

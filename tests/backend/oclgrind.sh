@@ -1,13 +1,12 @@
 #!/bin/sh
-# The backend suite on Oclgrind, which finds accesses out of bounds and races inside a kernel.
+# The backend suite on Oclgrind, which finds accesses out of bounds and races inside a kernel. Usage:
 #
 #   sh oclgrind.sh BIN_DIR SOURCE_DIR
 #
 # Two of its checks are not used:
-# - It identifies a mapping by its host address alone, so it confuses buffers that wrap the same range. Messages
-#   about
-#   "mapped" memory are ignored.
-# - Its check for uninitialised memory crashes if kernels run on another thread than the main one.
+#   It identifies a mapping by its host address alone, so it confuses buffers that wrap the same range. Messages
+#     about "mapped" memory are ignored.
+#   Its check for uninitialised memory crashes if kernels run on another thread than the main one.
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
 . "$source/tests/support/setups.sh"

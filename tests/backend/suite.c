@@ -1,7 +1,7 @@
 /* The backend's tests on real OpenCL devices. For each access contract it runs frames with:
- * - odd sizes, and random splits, with pools and shadow runs
- * - one to four frames in flight
- * - memory of the runtime and of the application
+ *   Odd sizes, and random splits, with pools and shadow runs.
+ *   One to four frames in flight.
+ *   Memory of the runtime and of the application.
  *
  * Results are compared with a plain loop on the host.
  *

@@ -4,11 +4,10 @@
  *   bits_kernels [--vectors | --scalars] [NAME]...
  *
  * --vectors and --scalars select one form. NAMEs select kernels: picture, histogram, video, filter.
- * - Picture and histogram: each input, output and form.
- * - Video: each value of each build option, and each pair of values that can be combined, in at least one kernel.
- *   The
- *   program computes these combinations.
- * - Filters: the cases of support/ref_filter_case.c on planes of at most 40 x 40, against the reference.
+ *   Picture and histogram: each input, output and form.
+ *   Video: each value of each build option, and each pair of values that can be combined, in at least one
+ *     kernel. The program computes these combinations.
+ *   Filters: the cases of support/ref_filter_case.c on planes of at most 40 x 40, against the reference.
  *
  * The vector and the scalar form of a variant must give the same bits, for the whole frame and for bands.
  *

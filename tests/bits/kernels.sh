@@ -1,8 +1,8 @@
 #!/bin/sh
 # Every kernel in every variant (kernels.c) on Oclgrind, which checks each access. There must be
-# - no access out of bounds and no data race
-# - no use of uninitialised memory, checked for the scalar form of the mapping kernels
-# - equal results of the vector and the scalar form
+#   No access out of bounds and no data race.
+#   No use of uninitialised memory, checked for the scalar form of the mapping kernels.
+#   Equal results of the vector and the scalar form.
 #
 # Oclgrind 21.10 does not track initialisation in vectors of 16: it reports constants, and crashes. It does the same
 # for the filters' scalar form, which has vectors of 8 loaded from an array.

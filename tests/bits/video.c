@@ -3,9 +3,8 @@
  *
  *   bits_video [--devices SEL] [--cache DIR] [--expect N] [--splits N] [--reference] [--small] [--scalars] [--verbose]
  *
- * The films have generated codes, sizes from 1x1 to 1917x1081, several formats and both transfers. For each film it
- * runs
- *   (a) one frame with its histogram on each device alone
+ * The films have generated codes, sizes from 1x1 to 1917x1081, several formats and both transfers.
+ * For each film it runs:
  *   (a) one frame with its histogram on each device alone
  *   (b) the same on all devices for each of --splits N random splits (50 by default)
  *   (c) the histogram alone, in both ways

@@ -1,6 +1,6 @@
 #!/bin/sh
-# cox-lab laptop: what it refuses, its parts on two cores, resuming after an interruption, mains and battery, kinds of
-# cores, energy, and the contents of its archive.
+# Tests of cox-lab laptop. They cover refused options, the parts on two cores and resuming after an interruption. They
+# also cover mains and battery, kinds of cores, energy, and the contents of the archive. Usage:
 #   sh lab_laptop.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The session database as users see it: what cox-lab replay prints and refuses, that the queries in
-# docs/reference/session-db.md work, and that an interrupted recording is kept.
+# Tests of the session database. They check what cox-lab replay prints and refuses. The queries in
+# docs/reference/session-db.md must work, and an interrupted recording must be kept. Usage:
 #   sh lab_replay.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words

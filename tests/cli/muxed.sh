@@ -1,6 +1,6 @@
 #!/bin/sh
-# The Matroska and MP4 files that cox-tonemap writes: what is encoded, what is copied, and that a file is complete or
-# does not exist.
+# Tests of the Matroska and MP4 files that cox-tonemap writes. They check what is encoded and what is copied. A file
+# must be complete or not exist. Usage:
 #   sh muxed.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What cox-tonemap does with video: kinds of output, selection of frames, the effect of each option, sizes, several
-# inputs, and the same bits for any split.
+# Tests of cox-tonemap with video. They cover kinds of output, selection of frames, each option, sizes and several
+# inputs. Any split must give the same bits. Usage:
 #   sh video.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words

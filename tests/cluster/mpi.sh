@@ -1,6 +1,6 @@
 #!/bin/sh
-# cox-tonemap-mpi gives the frames of one run with any number of ranks, also when it is started again after a rank was
-# killed or had no disk space.
+# cox-tonemap-mpi gives the frames of one run with any number of ranks. It also does so when it is started again after
+# a rank was killed or had no disk space. Usage:
 #   sh mpi.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/cluster.sh"

@@ -11,9 +11,9 @@
 enum { FAULT_DEATH_DEVICES_MAX = 4 };
 
 /* Prints a table. Returns true if all of this holds:
- * - every frame was right
- * - the frame with the death took at most the deadline and twice the optimum of the other devices
- * - the next frame took at most 1.05 times that optimum */
+ *   Every frame was right.
+ *   The frame with the death took at most the deadline and twice the optimum of the other devices.
+ *   The next frame took at most 1.05 times that optimum. */
 bool fault_death_print(FILE *stream);
 
 #endif

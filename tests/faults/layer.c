@@ -2,13 +2,11 @@
  * docs/reference/fault-layer.md.
  *
  * Every call passes through the layer's table and on to the drivers. The layer delays commands as follows:
- * - A command that is late, or never runs, gets a user event of the layer in its wait list, its gate. So the driver
- *   itself
- *   delays later commands in the queue and all commands that wait for this one.
- * - If only the end of a command is seen late, a marker follows the command and waits for a gate. The application
- *   gets the
- *   marker's event.
- * - False answers about events (status, times, callbacks) are made when the application asks.
+ *   A command that is late, or never runs, gets a user event of the layer in its wait list, its gate. So the
+ *     driver itself delays later commands in the queue and all commands that wait for this one.
+ *   If only the end of a command is seen late, a marker follows the command and waits for a gate. The
+ *     application gets the marker's event.
+ *   False answers about events (status, times, callbacks) are made when the application asks.
  *
  * The folder layer/ has the functions that replace those of the driver. layer.h shows which file has what, and
  * which thread may call it.

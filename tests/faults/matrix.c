@@ -7,9 +7,9 @@
  * Real devices run in child processes under the fault layer ($COX_TEST_LAYER_DIR/layer_fault.so). DIR has the
  * vendor folders that support/setups.sh makes. Scripted devices run in this process, on a virtual clock.
  *
- * - Without --all, only the quick selection runs.
- * - With --passes, frames have two passes.
- * - With --brief, the table has one row per kind.
+ *   Without --all, only the quick selection runs.
+ *   With --passes, frames have two passes.
+ *   With --brief, the table has one row per kind.
  *
  * It prints a table in Markdown and all failures. The exit status is 0 without failures, and 77 if no set-up could
  * run.

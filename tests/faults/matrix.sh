@@ -1,8 +1,8 @@
 #!/bin/sh
 # The fault matrix (matrix.c): kinds of fault on kinds of devices. Without options it runs:
-# - the cost of a device's death (death.h)
-# - frames of two passes, on scripted devices and in mapped mode
-# - the quick selection of the matrix
+#   The cost of a device's death (death.h).
+#   Frames of two passes, on scripted devices and in mapped mode.
+#   The quick selection of the matrix.
 #
 #   sh matrix.sh BIN_DIR SOURCE_DIR [--all] [other options of fault_matrix]
 # SPDX-License-Identifier: Apache-2.0

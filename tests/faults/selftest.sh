@@ -1,5 +1,5 @@
 #!/bin/sh
-# The self-test of the fault layer (selftest.c), on each set-up of devices that this machine can have.
+# The self-test of the fault layer (selftest.c), on each set-up of devices that this machine can have. Usage:
 #
 #   sh selftest.sh BIN_DIR SOURCE_DIR
 #

@@ -2,11 +2,11 @@
  * unit/store/cache.c tests what happens to damaged files and to files of other users.
  *
  * No fuzzer finds a checksum, so the first byte says what to correct in the file that follows:
- * - bit 0: the magic number and the key
- * - bit 1: the length
- * - bit 2: the checksum
- * - bit 3: read the entry of another key
- * - bit 4: the file ends before its stated size
+ *   Bit 0: the magic number and the key.
+ *   Bit 1: the length.
+ *   Bit 2: the checksum.
+ *   Bit 3: read the entry of another key.
+ *   Bit 4: the file ends before its stated size.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE

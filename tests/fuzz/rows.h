@@ -2,10 +2,10 @@
  *
  * SQLite itself reads files safely; the rows are what may be hostile. A line of the input is one row: the table's
  * name and the values of its columns in order, separated by '|'.
- * - digits: an integer
- * - digits with a point or an exponent: a real number
- * - nothing: NULL
- * - anything else: text
+ *   digits: an integer.
+ *   Digits with a point or an exponent: a real number.
+ *   nothing: NULL.
+ *   Anything else: text.
  *
  * NOT NULL and keys are enforced. Other constraints are not, since a file can be changed without SQLite.
  *

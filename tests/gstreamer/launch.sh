@@ -1,8 +1,8 @@
 #!/bin/sh
 # coxtonemap in pipelines of gst-launch-1.0:
-# - frames are equal to those of cox-tonemap, bit for bit
-# - decoders and encoders work together with it
-# - no GStreamer object is leaked
+#   Frames are equal to those of cox-tonemap, bit for bit.
+#   Decoders and encoders work together with it.
+#   No GStreamer object is leaked.
 #
 #   sh launch.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The installed tree as its users see it: the project in consumer/ is built with it and run.
+# Build the project in consumer/ with the installed tree, and run it. Usage:
+#
 #   consumer.sh KIND CMAKE GENERATOR CC BUILD_DIR SOURCE_DIR
 #
 #   c        hello.c with find_package and with pkg-config

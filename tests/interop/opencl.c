@@ -1,7 +1,7 @@
 /* Tests of coxswain/opencl.h on every device, or on those of --devices:
- * - objects that the application gives and takes are the same OpenCL objects
- * - copies and mappings move the same bytes into and out of frames
- * - reference counts are unchanged at the end
+ *   Objects that the application gives and takes are the same OpenCL objects.
+ *   Copies and mappings move the same bytes into and out of frames.
+ *   Reference counts are unchanged at the end.
  *
  *   interop_opencl [--devices SEL] [--expect N] [--verbose]
  *

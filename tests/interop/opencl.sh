@@ -1,6 +1,6 @@
 #!/bin/sh
 # Tests of coxswain/opencl.h, objects and images. They run on each set-up of OpenCL devices that this machine's
-# packages allow (tests/support/setups.sh), then on all devices of the machine.
+# packages allow (tests/support/setups.sh), then on all devices of the machine. Usage:
 #
 #   sh opencl.sh BIN_DIR SOURCE_DIR
 #

@@ -1,8 +1,8 @@
 /* Lifetimes of sessions. Each is a part of this file:
- * - many threads submit to sessions of all shapes on one runtime
- * - callbacks submit the next frame
- * - callbacks that take long block the scheduler thread
- * - sessions are destroyed with frames in flight, while a second runtime works
+ *   Many threads submit to sessions of all shapes on one runtime.
+ *   Callbacks submit the next frame.
+ *   Callbacks that take long block the scheduler thread.
+ *   Sessions are destroyed with frames in flight, while a second runtime works.
  *
  * Plain program, for ThreadSanitizer.
  * SPDX-License-Identifier: Apache-2.0 */

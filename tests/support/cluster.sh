@@ -1,7 +1,7 @@
 #!/bin/sh
 # Shared by the tests of examples/programs/cluster, which source this instead of the harness. It makes two files:
-# - $film has 300 frames, several scenes, and sound
-# - $one is the output of one run over it
+#   $film has 300 frames, several scenes, and sound.
+#   $one is the output of one run over it.
 #
 #   frames_of FILE          a hash of the file's frames
 #   whole FILE              check that the file has the same frames as $one, and sound

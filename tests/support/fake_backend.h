@@ -1,18 +1,17 @@
 /* Scripted devices for tests of the session engine. They have:
- * - a cost model, on a virtual clock or, for race tests, on the real one
- * - kernels that are C functions and work on real memory
- * - faults on request, and a record of what the engine did
+ *   A cost model, on a virtual clock or, for race tests, on the real one.
+ *   Kernels that are C functions and work on real memory.
+ *   Faults on request, and a record of what the engine did.
  *
  * The fake is stricter than any driver:
- * - Nothing starts before a flush.
- * - A failed band leaves garbage in its output.
- * - A band that hangs reads and writes only when it ends, and leaves garbage if its instance was abandoned
- *   meanwhile.
- * - Every step outside the backend's contract is recorded as a violation.
- * - Two bands in progress must not use the same rows if one writes them. Exceptions: the instance of one was
- *   abandoned, or
- *   both run in one context, one after the other.
- * - Passes of a frame run one after the other. A band must not read rows that an earlier pass has yet to write.
+ *   Nothing starts before a flush.
+ *   A failed band leaves garbage in its output.
+ *   A band that hangs reads and writes only when it ends, and leaves garbage if its instance was abandoned
+ *     meanwhile.
+ *   Every step outside the backend's contract is recorded as a violation.
+ *   Two bands in progress must not use the same rows if one writes them. Exceptions: the instance of one was
+ *     abandoned, or both run in one context, one after the other.
+ *   Passes of a frame run one after the other. A band must not read rows that an earlier pass has yet to write.
  *
  * Thread-safety: any thread, except fake_free, which must be the last call.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -35,8 +35,8 @@ struct scene {
 };
 
 /* Create the session.
- * - `extra`: as for shape_session; `report` is set here, and `in_flight` is at least 2
- * - `buffers`: sets of frame buffers, used one after the other; 0 = enough that none repeats within 64 frames */
+ *   `extra`: as for shape_session; `report` is set here, and `in_flight` is at least 2.
+ *   `buffers`: sets of frame buffers, used one after the other; 0 = enough that none repeats within 64 frames. */
 void scene_begin(struct scene *scene, const struct fake_params *devices, enum shape shape, uint32_t buffers,
                  const struct cox__session_spec *extra);
 

@@ -1,11 +1,11 @@
 /* The clocks of the scripted devices.
  *
  * Virtual clock:
- * - job_submit queues a band.
- * - instance_flush places the queued bands on the three timelines of the instance's context (copy-in, kernel,
- *   copy-out),
- *   and adds their ends to a list of events.
- * - fake__advance takes the earliest event, sets the clock to its time, runs the kernel and posts.
+ *   A band is queued by job_submit.
+ *   The queued bands are placed by instance_flush on the three timelines of the instance's context (copy-in,
+ *     kernel, copy-out). It adds their ends to a list of events.
+ *   The clock is moved by fake__advance. It takes the earliest event, sets the clock to its time, runs the kernel
+ *     and posts.
  *
  * A kernel therefore runs when its band *ends*. If the engine overwrites an input or frees a buffer too early, the
  * results are wrong. A device that runs bands inside job_submit advances the clock there.

@@ -10,10 +10,10 @@
 double ref_filter_clean(float x);
 
 /* Convolutions.
- * - Integers: exactly the kernels' results.
- * - Floats: the sums in the documented order, with each product and sum rounded to float. `ulps`, if not NULL, gets
- *   the
- *   largest distance of a result from the exact sum. Its unit is 2^-24 times the sum of the terms' magnitudes. */
+ *   Integers: exactly the kernels' results.
+ *   Floats: the sums in the documented order. Each product and sum is rounded to float. If `ulps` is not NULL, it
+ *     gets the largest distance of a result from the exact sum. Its unit is 2^-24 times the sum of the terms'
+ *     magnitudes. */
 void ref_filter_separable(const struct cox_filter_shape *shape, const double *in,
                           const struct cox_filter_weights *weights, double *out, double *ulps);
 void ref_filter_convolution(const struct cox_filter_shape *shape, const double *in,

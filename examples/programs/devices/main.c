@@ -19,8 +19,8 @@ enum { EXIT_BAD = 1, EXIT_USAGE = 2 };
 static const char usage_text[] =
     "Usage: cox-devices [options]\n"
     "\n"
-    "Lists the OpenCL platforms and devices of this machine, how each device reaches host memory, the\n"
-    "CPU's cores, the core that would be reserved for feeding the devices, and what is missing.\n"
+    "Lists the OpenCL platforms and devices of this machine, and how each device reaches host memory.\n"
+    "Also lists the CPU's cores, the core to reserve for feeding the devices, and what is missing.\n"
     "\n"
     "  --devices LIST      cpu, gpu, all (default), PLATFORM.DEVICE or part of a name, comma-separated;\n"
     "                      :NxC makes N sub-devices of C compute units; =shared, =mapped or =staged\n"

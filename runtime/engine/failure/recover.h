@@ -17,9 +17,9 @@ void cox__recover_planned(struct cox_session *session);
 void cox__recover_drop(struct cox__spare *spare, struct cox__frame *frame);
 
 /* A device was convicted of wrong results. In frames that are not delivered yet:
- *   - the fallback device repeats its bands of the pass under way
- *   - a frame with its bands in an earlier pass starts again
- *   - a frame with its bands in place ends with an error, because they cannot be repeated. */
+ *   The fallback device repeats its bands of the pass under way.
+ *   A frame with its bands in an earlier pass starts again.
+ *   A frame with its bands in place ends with an error, because they cannot be repeated. */
 void cox__recover_convicted(struct cox_session *session, uint32_t device);
 
 /* No device is active: after a while the frames end with an error. Returns whether they end now.

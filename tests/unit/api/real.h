@@ -1,6 +1,6 @@
 /* Shared by tests on real OpenCL devices, through public headers only:
- * - a runtime, or a reason to skip the test
- * - sessions of a small kernel whose frames can be checked
+ *   A runtime, or a reason to skip the test.
+ *   Sessions of a small kernel whose frames can be checked.
  *
  * A suite that uses them has .fini = close_all.
  * SPDX-License-Identifier: Apache-2.0 */

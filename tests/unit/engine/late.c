@@ -1,7 +1,7 @@
 /* Deadlines of frames:
- * - which deadline applies, when it starts, what counts as late, and what the policy and the application learn
- * - frames with COX_LATE_DROP: which are dropped, when, in which order, and what happens to frames that read
- *   their output
+ *   Which deadline applies, when it starts, what counts as late, and what the policy and the application learn.
+ *   Frames with COX_LATE_DROP: which are dropped, when, in which order, and what happens to frames that read
+ *     their output.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "map_test.h"

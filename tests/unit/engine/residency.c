@@ -1,6 +1,6 @@
 /* Devices with separate memory keep rows from pass to pass. These tests use fake devices to check two things:
- * - how little is copied
- * - what happens when a device that holds rows is lost
+ *   How little is copied.
+ *   What happens when a device that holds rows is lost.
  *
  * Wrong rows would show in the output: until correct rows are copied to a fake device, its memory holds rows of
  * another frame, or garbage.

@@ -23,8 +23,8 @@ static inline void check_slow_device(const struct cox__session_spec *given, cons
     run_frames(4, 56);
     const struct cox_frame_report *last = reported(rig_report_count(rig) - 1);
     if (follows) {
-        /* 3 : 1 is best, 600 us; a chunk of a 32nd costs its share of launches, and the last one ends 93 us after
-         * the others are done at the latest */
+        /* The best split is 3 : 1 and takes 600 us. A chunk of 1/32 costs its share of launches. The last one
+         * ends at most 93 us after the others. */
         uint32_t devices = 0;
         for (uint32_t b = 0; b < last->band_count; b++)
             devices |= 1u << last->bands[b].device;

@@ -56,10 +56,10 @@ static void play_faulty(const struct fake_params *devices, enum shape shape, uin
 #define STRIKES(...) (&(const struct fake_fault){__VA_ARGS__})
 
 /* The session does not compare:
- * - sums
- * - rows in place
- * - bytes that no kernel writes (SHAPE_CHROMA's kernel writes only half of the rows of its smaller plane; the
- *   rest holds whatever was there) */
+ *   Sums.
+ *   Rows in place.
+ *   Bytes that no kernel writes (SHAPE_CHROMA's kernel writes only half of the rows of its smaller plane; the
+ *     rest holds whatever was there). */
 Test(engine_verify, good_devices_are_never_convicted)
 {
     for (enum shape shape = SHAPE_MAP; shape < SHAPES_PLAIN; shape++)

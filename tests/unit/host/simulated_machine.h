@@ -1,7 +1,7 @@
 /* A simulated machine:
- * - hwloc reads its topology from a file
- * - the test program's affinity calls, which replace those of the C library, keep a table
- * - /sys and /proc hold what the test has written there
+ *   Hwloc reads its topology from a file.
+ *   The test program's affinity calls, which replace those of the C library, keep a table.
+ *   /sys and /proc hold what the test has written there.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_SIMULATED_MACHINE_H
 #define COX_TESTS_SIMULATED_MACHINE_H

@@ -1,7 +1,7 @@
 /* The filters through the public interface:
- * - what they refuse
- * - what they leave unchanged
- * - work-group sizes that other tests do not use
+ *   What they refuse.
+ *   What they leave unchanged.
+ *   Work-group sizes that other tests do not use.
  *
  * tests/bits/filter.c checks that results are right and the same on all devices.
  * SPDX-License-Identifier: Apache-2.0 */

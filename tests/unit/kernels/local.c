@@ -1,8 +1,8 @@
 /* The operator `local` through the public interface, for pictures and video, on every OpenCL device:
- * - it agrees with the double-precision reference
- * - all devices give the same bits
- * - edges have no halos
- * - video does not flicker
+ *   It agrees with the double-precision reference.
+ *   All devices give the same bits.
+ *   Edges have no halos.
+ *   Video does not flicker.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "devices.h"
 #include <math.h>

@@ -560,9 +560,9 @@ Test(cl_instances, a_band_that_is_polled_without_a_pause_is_not_posted)
 }
 
 /* What a band's state is after a status query:
- * - an unknown positive status: it runs
- * - the query fails: it will have failed
- * - an unknown negative status: it has failed */
+ *   An unknown positive status: it runs.
+ *   The query fails: it will have failed.
+ *   An unknown negative status: it has failed. */
 Test(cl_instances, what_a_status_query_says_decides_what_becomes_of_a_band)
 {
     static const struct {

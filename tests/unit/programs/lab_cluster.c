@@ -1,7 +1,7 @@
 /* Mapping a film on many machines:
- * - the simulation gives the known results
- * - the formula comes near to the simulation
- * - the figures of a cluster can be computed from the times of a run
+ *   The simulation gives the known results.
+ *   The formula comes near to the simulation.
+ *   The figures of a cluster can be computed from the times of a run.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lab/cluster/description.h"
 #include "lab/cluster/times.h"

@@ -1,13 +1,11 @@
 /* Video in containers:
- * - the frames are the encoded ones
- * - colours and light are those that the stream declares
- * - a file that is truncated, damaged or of another kind only causes an error
+ *   The frames are the encoded ones.
+ *   Colours and light are those that the stream declares.
+ *   A file that is truncated, damaged or of another kind only causes an error.
  *
  * The files are made with ffmpeg from the clip in examples/data. If the clip or an encoder is missing, tests are
  * skipped.
  * SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE
-#include "media/video.h"
 #define _GNU_SOURCE
 #include "media/video.h"
 #include "support/folder.h"

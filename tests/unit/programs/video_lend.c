@@ -1,9 +1,8 @@
 /* Frames that are lent:
- * - a file's mapped memory equals what reading it gives, wherever its frames begin
- * - a file that is truncated meanwhile causes an error and no signal
- * - a decoder's frame does not change while it is lent
+ *   A file's mapped memory equals what reading it gives, wherever its frames begin.
+ *   A file that is truncated meanwhile causes an error and no signal.
+ *   A decoder's frame does not change while it is lent.
  * SPDX-License-Identifier: Apache-2.0 */
-#define _GNU_SOURCE
 #define _GNU_SOURCE
 #include "media/mapped_file.h"
 #include "media/video.h"

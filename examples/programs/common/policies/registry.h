@@ -8,24 +8,15 @@
 #include <coxswain/sched.h>
 #include <stddef.h>
 
-/* Each is defined in the file of its name. Give one as cox_session_params.custom_policy. */
+/* The policies for comparison. The head of each file says how it divides the rows. Give one as
+ * cox_session_params.custom_policy. */
 extern const struct cox_policy policy_ewma;
 extern const struct cox_policy policy_hguided;
 extern const struct cox_policy policy_last_frame;
 extern const struct cox_policy policy_mean10;
 extern const struct cox_policy policy_inter_frame;
 
-/* All policies in display order, the default first:
- *   adaptive     of the library
- *   ewma         by an average of each device's nanoseconds per row that forgets old frames
- *   chunks       of the library
- *   hguided      chunks that shrink, sized by the devices' speeds in the warm-up
- *   last-frame   by each device's rows per second in the frame before
- *   mean10       by the mean of the last ten frames
- *   static       of the library
- *   single       of the library
- *   inter-frame  each whole frame to the device that should finish it first
- *
+/* All policies in display order, the library's and those for comparison. The first is the default.
  * NULL for an index past the end. */
 const struct cox_policy *program_policy_at(uint32_t index);
 

@@ -28,7 +28,7 @@ struct lab_fit {
     double slowdown;    /* while two devices work; 1 = none */
     bool host_clock;
     double busy_ns;
-    struct lab_scenario_wake engine, application; /* `beside` is not set */
+    struct lab_scenario_wake engine, application; /* they occur at all times */
     double hand_over_idle_ns; /* the application's longest wait after a device became idle */
     uint64_t pause_frames;
 };
