@@ -817,15 +817,14 @@ void lab_dmda_collect(struct lab_dmda *dmda, uint64_t index, struct cox_frame_re
         pthread_cond_wait(&dmda->arrived, &dmda->mutex);
     pthread_mutex_unlock(&dmda->mutex);
 
-    *report = (struct cox_frame_report){.index = index,
-                                        .status = atomic_load(&dmda->error) ? COX_E_DEVICE_LOST
-                                                                            : COX_OK,
-                                        .submit_ns = slot->submit_ns,
-                                        .start_ns = slot->submit_ns,
-                                        .end_ns = slot->end_ns,
-                                        .joules = -1,
-                                        .band_count = dmda->blocks,
-                                        .bands = slot->bands};
+    *report = (struct cox_frame_report){
+        .index = index,
+        .status = atomic_load(&dmda->error) ? COX_E_DEVICE_LOST : COX_OK,
+        .submit_ns = slot->submit_ns,
+        .total = {.start_ns = slot->submit_ns, .end_ns = slot->end_ns},
+        .joules = -1,
+        .band_count = dmda->blocks,
+        .bands = slot->bands};
 
     for (uint32_t i = 0; i < dmda->blocks; i++) {
         const struct block *block = &slot->blocks[i];
