@@ -67,12 +67,15 @@ static uint32_t list_threads(int tasks, struct waited *list)
 }
 
 /* Read how long a thread has waited so far. False: the thread has ended, or the system does not
- * say. */
-static bool read_waited(int tasks, pid_t thread, uint64_t *ns)
+ * say.
+ *
+ * ThreadSanitizer follows files that open() opens. It takes one of openat() for the file that had
+ * the number before. */
+static bool read_waited(pid_t thread, uint64_t *ns)
 {
-    char path[32], text[96], *second, *end;
-    snprintf(path, sizeof path, "%ld/schedstat", (long)thread);
-    const int file = openat(tasks, path, O_RDONLY | O_CLOEXEC);
+    char path[64], text[96], *second, *end;
+    snprintf(path, sizeof path, "/proc/self/task/%ld/schedstat", (long)thread);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return false;
 
@@ -91,8 +94,10 @@ uint64_t cox__starvation_look(struct cox__starvation *starvation)
 {
     const int tasks = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     uint32_t listed = 0;
-    if (tasks >= 0)
+    if (tasks >= 0) {
         listed = list_threads(tasks, starvation->now);
+        close(tasks);
+    }
 
     uint64_t most = 0;
     uint32_t count = 0, before = 0;
@@ -100,7 +105,7 @@ uint64_t cox__starvation_look(struct cox__starvation *starvation)
     for (uint32_t t = 0; t < listed; t++) {
         struct waited *waited = &starvation->now[count];
         waited->thread = starvation->now[t].thread;
-        if (!read_waited(tasks, waited->thread, &waited->ns))
+        if (!read_waited(waited->thread, &waited->ns))
             continue;
 
         count++;
@@ -114,9 +119,6 @@ uint64_t cox__starvation_look(struct cox__starvation *starvation)
         if (waited->ns > was && waited->ns - was > most)
             most = waited->ns - was;
     }
-
-    if (tasks >= 0)
-        close(tasks);
 
     for (uint32_t i = 0; i < count; i++)
         starvation->before[i] = starvation->now[i];
