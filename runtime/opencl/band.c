@@ -274,8 +274,8 @@ static cox_status copy_of_set(struct cox__instance *instance, struct cox__job *j
                               uint32_t count, cl_event after)
 {
     const size_t pitch = instance->pipeline->bindings[index].pitch_bytes;
-    return copy(instance, job, slot, index, in, instance->sets[job->set].mems[index], first * pitch,
-                first * pitch, count * pitch, after);
+    return copy(instance, job, slot, index, in, cox__cl_resident_mem(instance, job, index),
+                first * pitch, first * pitch, count * pitch, after);
 }
 
 /* Where a band's memory lies while it is enqueued piece by piece. */
@@ -331,7 +331,7 @@ static cox_status copy_binding_in(struct cox__instance *instance, struct cox__jo
         cox__pipeline_binding_rows(pass, index, first_row, rows, &first, &count);
 
     if (cox__cl_keeps(job, index)) {
-        state->mems[index] = instance->sets[job->set].mems[index];
+        state->mems[index] = cox__cl_resident_mem(instance, job, index);
         state->origins[index] = 0;
         if (!due)
             return COX_OK;
