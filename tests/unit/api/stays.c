@@ -39,9 +39,10 @@ static void model(uint32_t *from, uint32_t *to)
 
 static void open_runtime(const char *devices)
 {
-    const cox_status status = cox_runtime_create(
-        &(const struct cox_runtime_params){.devices = devices, .log = on_log}, &runtime);
-    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND || status == COX_E_INVALID)
+    const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.devices = devices, .log = on_log},
+                                                 &runtime);
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND ||
+        status == COX_E_INVALID)
         cr_skip_test("skipped, because there is no OpenCL device %s: %s", devices, cox_status_text(status));
     cr_assert_eq(status, COX_OK, "%s", logged);
     for (int i = 0; i < 4; i++)
@@ -79,8 +80,9 @@ static cox_status open_steps(const char *policy, cox_session **out)
     const struct cox_session_params params = {
         .columns = W,
         .rows = H,
-        .passes = COX_LIST(struct cox_pass, {.source = step_source,
-                                             .arguments = COX_LIST(struct cox_argument, {.name = "from", .halo_rows = 1})}),
+        .passes = COX_LIST(struct cox_pass,
+                           {.source = step_source,
+                            .arguments = COX_LIST(struct cox_argument, {.name = "from", .halo_rows = 1})}),
         .buffers = COX_LIST(struct cox_buffer_layout, {.name = "from", .stays = true}, {.name = "to", .stays = true}),
         .policy = policy,
         .profile = true,
@@ -90,8 +92,8 @@ static cox_status open_steps(const char *policy, cox_session **out)
 
 static void run_step(int from, int to)
 {
-    cr_assert_eq(cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(buffers[from], buffers[to])}), COX_OK,
-                 "%s", logged);
+    cr_assert_eq(cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(buffers[from], buffers[to])}),
+                 COX_OK, "%s", logged);
 }
 
 static void check(cox_buffer *buffer, const uint32_t *expected)
@@ -110,8 +112,9 @@ struct set_up {
 
 ParameterizedTestParameters(stays, iterations_give_what_one_device_gives)
 {
-    static struct set_up set_ups[] = {{"cpu=staged", "single"},   {"cpu=staged", "adaptive"},  {"cpu:2x1=staged", "adaptive"},
-                                      {"cpu:2x1=staged", "chunks"}, {"cpu:2x1", "adaptive"},    {"cpu:2x1=staged", "static"}};
+    static struct set_up set_ups[] = {{"cpu=staged", "single"},       {"cpu=staged", "adaptive"},
+                                      {"cpu:2x1=staged", "adaptive"}, {"cpu:2x1=staged", "chunks"},
+                                      {"cpu:2x1", "adaptive"},        {"cpu:2x1=staged", "static"}};
     return cr_make_param_array(struct set_up, set_ups, sizeof set_ups / sizeof *set_ups);
 }
 
@@ -232,7 +235,8 @@ Test(stays, a_kernel_may_change_its_rows_in_place)
     memset(cox_buffer_data(buffers[0]), 0, W * H * 4);
 
     for (int frame = 0; frame < 12; frame++)
-        cr_assert_eq(cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(buffers[0])}), COX_OK, "%s", logged);
+        cr_assert_eq(cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(buffers[0])}), COX_OK, "%s",
+                     logged);
     cr_assert_eq(cox_session_fetch(session, buffers[0]), COX_OK, "%s", logged);
     const uint32_t *data = cox_buffer_data(buffers[0]);
     for (uint32_t i = 0; i < W * H; i++)
@@ -275,7 +279,8 @@ Test(stays, another_session_gets_a_buffer_after_a_fetch)
 
     const struct cox_frame frame = {.buffers = COX_BUFFERS(buffers[1], buffers[2])};
     cr_expect_eq(cox_session_run(other, &frame), COX_E_INVALID);
-    cr_expect(strstr(logged, "buffer 0 (from): devices of another session have its newest rows; call cox_session_fetch"),
+    cr_expect(strstr(logged,
+                     "buffer 0 (from): devices of another session have its newest rows; call cox_session_fetch"),
               "%s", logged);
 
     cr_assert_eq(cox_session_fetch(session, buffers[1]), COX_OK);
@@ -305,13 +310,14 @@ Test(stays, devices_keep_as_many_buffers_as_there_are_bindings)
     run_step(1, 0); /* the device has the newest rows of both */
     const struct cox_frame frame = {.buffers = COX_BUFFERS(buffers[0], buffers[2])};
     cr_expect_eq(cox_session_run(session, &frame), COX_E_INVALID);
-    cr_expect(strstr(logged, "buffer 1 (to): the devices have memory for 2 buffers that stay; call cox_session_fetch"), "%s",
-              logged);
+    cr_expect(strstr(logged, "buffer 1 (to): the devices have memory for 2 buffers that stay; call cox_session_fetch"),
+              "%s", logged);
 
     /* A buffer that is destroyed makes room, like one that is fetched. */
     cox_buffer_destroy(&buffers[1]);
     cr_expect_eq(cox_session_run(session, &frame), COX_OK, "%s", logged);
-    cr_expect_eq(cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(buffers[2], buffers[3])}), COX_E_INVALID);
+    cr_expect_eq(cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(buffers[2], buffers[3])}),
+                 COX_E_INVALID);
     cr_assert_eq(cox_session_fetch(session, buffers[0]), COX_OK, "%s", logged);
     cr_expect_eq(cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(buffers[2], buffers[3])}), COX_OK);
 }
