@@ -787,9 +787,8 @@ cox_status cox_session_fetch(cox_session *session, cox_buffer *buffer)
     /* Through any binding that stays: the scheduler thread finds the right one. */
     if (i < pipeline->binding_count)
         buffers[i] = buffer;
-    const struct cox__frame_spec frame = {.buffers = buffers,
-                                          .buffer_count = pipeline->binding_count,
-                                          .fetch = true};
+    const struct cox__frame_spec frame = {
+        .buffers = buffers, .buffer_count = pipeline->binding_count, .fetch = true};
     return cox__session_run(session, &frame);
 }
 

@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "buffers.h"
 #include "engine.h"
-#include "failure/directory.h"
 #include "memory.h"
 
 #include <stdlib.h>
@@ -46,8 +45,7 @@ bool cox__buffers_take(struct cox__frame *frame)
         if (!buffer)
             continue;
 
-        const uint64_t ended = writes(frame, b) ? buffer->uses_ended
-                                                          : buffer->writes_ended;
+        const uint64_t ended = writes(frame, b) ? buffer->uses_ended : buffer->writes_ended;
         if (ended < frame->turns[b])
             return false;
     }
@@ -104,6 +102,12 @@ void cox__buffers_leave(const struct cox_runtime *runtime, const struct cox__fra
     }
 }
 
+void cox__buffers_put_life(struct cox__buffer_life *life)
+{
+    if (life && atomic_fetch_sub(&life->refs, 1) == 1)
+        free(life);
+}
+
 /* Free a buffer. No frame and no handle of the application refers to it any more. */
 static void end_buffer(cox_buffer *buffer)
 {
@@ -114,7 +118,7 @@ static void end_buffer(cox_buffer *buffer)
     if (life)
         atomic_store(&life->ended, true);
 
-    cox__buffer_life_put(life);
+    cox__buffers_put_life(life);
     free(buffer);
 }
 

@@ -28,4 +28,7 @@ uint32_t cox__buffers_written(const struct cox__frame *frame);
 void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const *buffers,
                             uint32_t written);
 
+/* Give up a reference to what outlives a buffer. Accepts NULL. Any thread. */
+void cox__buffers_put_life(struct cox__buffer_life *life);
+
 #endif

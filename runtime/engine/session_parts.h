@@ -252,11 +252,11 @@ struct cox__handed_over {
     struct cox__row_set rows[2][COX_BUFFERS_MAX];
 };
 
-/* What outlives a buffer: who has its newest rows. Referred to by the buffer, and by sessions whose
- * devices keep rows of it. */
+/* What outlives a buffer: where its newest rows are. The buffer refers to it, and so do the sessions
+ * whose devices keep rows of it. */
 struct cox__buffer_life {
     atomic_uint refs;
-    atomic_bool ended;                       /* the buffer is gone */
+    atomic_bool ended;                          /* the buffer is gone */
     _Atomic(const struct cox_session *) keeper; /* its devices may have newer rows than the host */
 };
 

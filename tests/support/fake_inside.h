@@ -86,7 +86,7 @@ struct cox__instance {
     uint32_t slot_count;
     uint32_t queued;
     uint32_t resident;
-    unsigned char **sets; /* [set * COX_BUFFERS_MAX + binding]: memory of whole frames */
+    unsigned char **sets;                 /* [set * COX_BUFFERS_MAX + binding]: memory of whole frames */
     unsigned char *kept[COX_BUFFERS_MAX]; /* memory of buffers that stay from frame to frame */
     cox__ended_fn *ended; /* instance_destroy's callback, to be called once `gone` and all bands have ended */
     void *ended_ctx;

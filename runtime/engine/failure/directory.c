@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "directory.h"
+#include "engine/buffers.h"
 #include "engine/row_set.h"
 
 #include <stdlib.h>
 
 /* ---- the life of a buffer ---- */
 
-struct cox__buffer_life *cox__buffer_life_of(cox_buffer *buffer)
+/* The buffer's life, made at the first call. NULL: no memory. */
+static struct cox__buffer_life *life_of(cox_buffer *buffer)
 {
     struct cox__buffer_life *life = atomic_load(&buffer->life);
     if (life)
@@ -22,12 +24,6 @@ struct cox__buffer_life *cox__buffer_life_of(cox_buffer *buffer)
 
     free(made); /* another thread was faster */
     return life;
-}
-
-void cox__buffer_life_put(struct cox__buffer_life *life)
-{
-    if (life && atomic_fetch_sub(&life->refs, 1) == 1)
-        free(life);
 }
 
 /* A number that changes whenever the buffer's content does. */
@@ -63,7 +59,7 @@ static void leave_buffer(const struct cox_session *session, struct cox__kept *ke
     if (kept->life)
         atomic_compare_exchange_strong(&kept->life->keeper, &keeper, NULL);
 
-    cox__buffer_life_put(kept->life);
+    cox__buffers_put_life(kept->life);
     kept->life = NULL;
 }
 
@@ -160,7 +156,7 @@ static cox_status open_binding(struct cox_session *session, struct cox__frame *f
 {
     const struct cox__pipeline *pipeline = &session->pipeline;
     cox_buffer *buffer = frame->buffers[binding];
-    struct cox__buffer_life *life = cox__buffer_life_of(buffer);
+    struct cox__buffer_life *life = life_of(buffer);
     if (!life)
         return COX_E_NOMEM;
 

@@ -57,12 +57,4 @@ static inline unsigned char cox__directory_number(const struct cox_session *sess
     return (unsigned char)(kept - session->residency.kept);
 }
 
-/* ---- any thread ---- */
-
-/* The buffer's life, made at the first call. NULL: no memory. */
-struct cox__buffer_life *cox__buffer_life_of(cox_buffer *buffer);
-
-/* Give up a reference. Accepts NULL. */
-void cox__buffer_life_put(struct cox__buffer_life *life);
-
 #endif

@@ -182,8 +182,8 @@ static uint32_t next_of_others(const struct cox__frame *frame, uint32_t binding,
     return end;
 }
 
-/* The device reads these rows from the host's memory. Note those that another device may have handed
- * over: all rows of scratch, and of a buffer that stays those that another device has. */
+/* The device reads these rows from the host's memory. Note those that another device may have
+ * handed over: all rows of scratch, and of a buffer that stays those that another device has. */
 static void note_read(struct cox__handed_over *history, const struct cox__frame *frame,
                       uint32_t binding, uint32_t device, struct cox__row_range rows)
 {
