@@ -312,6 +312,12 @@ COX_API size_t cox_buffer_bytes(const cox_buffer *buffer);
  * memory. Wrapped memory never moves. */
 COX_API void *cox_buffer_data(const cox_buffer *buffer);
 
+/* Tell the library that the application wrote the buffer's memory: devices read all rows again.
+ * Only buffers that stay on devices need it (cox_buffer_layout.stays). Accepts NULL.
+ *
+ * No frame with the buffer may be under way. Does not block. */
+COX_API void cox_buffer_changed(cox_buffer *buffer);
+
 /* The smallest pitch >= row_bytes that is a multiple of every device's sub-buffer alignment. With
  * such pitches, bands may begin at any row that the kernel allows.
  *

@@ -258,6 +258,18 @@ struct cox_buffer_layout {
      * merges, and later passes or cox_pass.done read. */
     bool scratch;
 
+    /* Rows stay on the devices that read or wrote them, from frame to frame. Other devices, and the
+     * host's memory, get rows only when they need them. For tables that seldom change, and for
+     * iterations in which one frame reads what the frame before has written.
+     *
+     * The application calls cox_buffer_changed when it has written the memory, and
+     * cox_session_fetch before it reads what frames wrote. Devices keep as many buffers as there
+     * are bindings that stay. Kernels that take the buffer by rows take NAME_first_row too.
+     *
+     * If a device is lost with the only copy of a row, frames that read the row end with
+     * COX_E_DEVICE_LOST. Without effect if cox_session_params.verify is set. */
+    bool stays;
+
     /* For image parameters: OpenCL's channel order and type (CL_R, CL_UNSIGNED_INT8), and the
      * pixels of a row. coxswain/opencl.h says more. 0 = no image. */
     uint32_t image_order;
@@ -567,6 +579,17 @@ COX_API COX_MUST_CHECK cox_status cox_session_run(cox_session *session,
  *
  * Not from a callback. */
 COX_API cox_status cox_session_wait(cox_session *session);
+
+/* Bring the newest rows of a buffer that stays on devices (cox_buffer_layout.stays) to the host's
+ * memory. The rows stay on the devices too. Other sessions may use the buffer then.
+ *
+ * Blocks until frames under way are done. Not from a callback.
+ *
+ * Errors:
+ *   COX_E_INVALID      NULL, or a buffer of another runtime. The call is made from a callback.
+ *   COX_E_DEVICE_LOST  A lost device had the only copy of some rows. The content is undefined.
+ *   Those of a frame that should have written the buffer. */
+COX_API COX_MUST_CHECK cox_status cox_session_fetch(cox_session *session, cox_buffer *buffer);
 
 /* End all frames under way soon. Their callbacks run with COX_E_CANCELLED, in order. Does not
  * block. */

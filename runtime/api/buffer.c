@@ -131,6 +131,12 @@ void cox_buffer_destroy(cox_buffer **out)
     atomic_fetch_sub(&runtime->alive.buffers, 1); /* the runtime may go from here on */
 }
 
+void cox_buffer_changed(cox_buffer *buffer)
+{
+    if (buffer)
+        atomic_fetch_add(&buffer->changes, 1);
+}
+
 size_t cox_buffer_bytes(const cox_buffer *buffer)
 {
     return buffer ? buffer->runtime->backend->ops->mem_bytes(buffer->mem) : 0;

@@ -93,6 +93,12 @@ static void drop_wrapped(struct full *full)
 static cox_status wrap_data(cox_session *session, const struct cox_frame *frame, struct full *full)
 {
     cox_status status = check_length(session, frame->data, "data");
+    if (!status && session->pipeline.stays) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "the session has buffers that stay on devices; use `buffers`, not `data`");
+        status = COX_E_INVALID;
+    }
+
     for (uint32_t b = 0, i = 0; !status && b < session->pipeline.binding_count; b++) {
         if (session->pipeline.bindings[b].scratch)
             continue;

@@ -351,6 +351,7 @@ static cox_status lay_out_buffer(struct cox__resolved *r, uint32_t b)
     binding->name = buffer->name;
     binding->row_divisor = given->row_divisor ? given->row_divisor : 1;
     binding->scratch = given->scratch;
+    binding->stays = given->stays;
     binding->merge = given->merge;
     binding->merge_user = given->merge_user;
     binding->pitch_bytes = given->pitch_bytes;

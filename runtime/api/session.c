@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine/device.h"
 #include "engine/engine.h"
+#include "engine/failure/directory.h"
 #include "engine/failure/residency.h"
 #include "engine/frame.h"
 #include "engine/transitions.h"
@@ -78,7 +79,7 @@ static bool allocate_frames(cox_session *session)
 
 static cox_status create_frames(cox_session *session)
 {
-    if (!allocate_frames(session)) {
+    if (!allocate_frames(session) || !cox__directory_allocate(session)) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "no memory for %u frames in flight of %zu bytes each", session->settings.in_flight,
                  sizeof *session->slots.all);
@@ -127,6 +128,7 @@ static void free_session(cox_session *session)
     }
     free(session->reporting.sorted);
     cox__residency_free_history(&session->residency.handed_over);
+    cox__directory_free(session);
     cox__pipeline_clear(&session->pipeline);
 
     pthread_cond_destroy(&session->slots.freed);
@@ -230,7 +232,7 @@ static cox_status prepare_pipeline(cox_session *session, const struct cox__sessi
 
     /* To verify, another device repeats rows of a finished pass from the host's memory. */
     if (params->verify > 0)
-        pipeline->resident = 0;
+        pipeline->resident = pipeline->stays = 0;
     pipeline->sets = session->settings.in_flight + 1;
     return COX_OK;
 }
@@ -504,6 +506,13 @@ static const char *wrong_buffer(const cox_session *session, const cox_buffer *bu
     return buffer->runtime != session->runtime ? "belongs to another runtime" : "too short";
 }
 
+/* The session whose devices have newer rows of the buffer than the host's memory, or NULL. */
+static const cox_session *keeper_of(const cox_buffer *buffer)
+{
+    struct cox__buffer_life *life = atomic_load(&buffer->life);
+    return life ? atomic_load(&life->keeper) : NULL;
+}
+
 /* Check the buffer of binding `i`, with those before it. */
 static cox_status check_buffer(const cox_session *session, const struct cox__frame_spec *frame,
                                uint32_t i)
@@ -526,6 +535,14 @@ static cox_status check_buffer(const cox_session *session, const struct cox__fra
     if (bytes < need) {
         cox__log(log, COX_LOG_ERROR, "buffer %u (%s): %s; needs %zu bytes, has %zu", i,
                  binding->name, wrong_buffer(session, buffer), need, bytes);
+        return COX_E_INVALID;
+    }
+
+    const struct cox_session *keeper = keeper_of(buffer);
+    if (keeper && (keeper != session || !(pipeline->stays >> i & 1))) {
+        cox__log(log, COX_LOG_ERROR,
+                 "buffer %u (%s): devices of %s have its newest rows; call cox_session_fetch first",
+                 i, binding->name, keeper == session ? "this session" : "another session");
         return COX_E_INVALID;
     }
 
@@ -581,6 +598,7 @@ static void fill_frame(struct cox__frame *slot, const cox_session *session,
     if (session->pipeline.pass_count > 1)
         memcpy(slot->given_params, slot->params, params_bytes);
 
+    slot->fetch = frame->fetch;
     slot->done = done;
     slot->awaited = done == run_done;
     slot->user = user;
@@ -638,7 +656,9 @@ static cox_status submit(cox_session *session, const struct cox__frame_spec *fra
     if (!session || cox__misuse_forked(session->runtime, "cox_session_submit"))
         return COX_E_INVALID;
 
-    cox_status status = check_frame(session, frame);
+    cox_status status = COX_OK;
+    if (!frame->fetch)
+        status = check_frame(session, frame);
     if (status)
         return status;
 
@@ -656,7 +676,8 @@ static cox_status submit(cox_session *session, const struct cox__frame_spec *fra
     }
 
     fill_frame(slot, session, frame, done, user);
-    slot->index = session->counts.next_index++;
+    slot->index = session->counts.next_index;
+    session->counts.next_index += !frame->fetch;
     slot->number = atomic_fetch_add(&session->runtime->frames_submitted, 1);
     set_times(slot, session, frame);
     session->counts.under_way++;
@@ -742,6 +763,33 @@ cox_status cox__session_run(cox_session *session, const struct cox__frame_spec *
         pthread_mutex_unlock(&session->lock);
     }
     return wait.status;
+}
+
+/* ---- rows that stay on devices ---- */
+
+cox_status cox_session_fetch(cox_session *session, cox_buffer *buffer)
+{
+    if (!session || cox__misuse_null(session->runtime, buffer, "cox_session_fetch", "buffer"))
+        return COX_E_INVALID;
+
+    if (buffer->runtime != session->runtime) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "cox_session_fetch: the buffer belongs to another runtime");
+        return COX_E_INVALID;
+    }
+
+    const struct cox__pipeline *pipeline = &session->pipeline;
+    cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
+    uint32_t i = 0;
+    while (i < pipeline->binding_count && !(pipeline->stays >> i & 1))
+        i++;
+
+    /* Through any binding that stays: the scheduler thread finds the right one. */
+    if (i < pipeline->binding_count)
+        buffers[i] = buffer;
+    const struct cox__frame_spec frame = {
+        .buffers = buffers, .buffer_count = pipeline->binding_count, .fetch = true};
+    return cox__session_run(session, &frame);
 }
 
 /* ---- info ---- */

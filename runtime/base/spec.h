@@ -46,6 +46,7 @@ struct cox__binding {
     /* Memory of the library. A pass writes it and later passes read it. With HALO and READ_WRITE it
      * is each band's own: a stage writes it, later stages of the same pass read it. */
     bool scratch;
+    bool stays; /* as in cox_buffer_layout */
 };
 
 /* What a kernel's argument gets. */
@@ -207,6 +208,10 @@ struct cox__frame_spec {
     bool nowait;
     uint64_t deadline_ns;
     enum cox_late late;
+
+    /* Compute nothing. Bring the rows of the only buffer, which stays on devices, to the host's
+     * memory. */
+    bool fetch;
 };
 
 /* cox_session_create, _submit and _run, for specs. */

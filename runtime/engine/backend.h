@@ -71,9 +71,15 @@ struct cox__pipeline {
     size_t partial_bytes; /* of the pass with the most */
     bool profile;         /* staged devices: time all commands */
     uint32_t in_several;  /* bindings that more than one pass touches, a bit for each */
+    bool overwrites;      /* a frame changes what it has read, so it cannot start over */
     /* Bindings of which a staged device may keep rows from pass to pass, a bit for each. They are
      * bindings by rows that several passes touch and no pass changes in place. */
     uint32_t resident;
+    /* Those of them whose rows may stay from frame to frame, a bit for each. They have separate
+     * device memory: `kept_count` pieces, of kept_bytes each. */
+    uint32_t stays;
+    uint32_t kept_count;
+    size_t kept_bytes[COX_BUFFERS_MAX];
     /* The session's frame slots, in_flight + 1. A device that keeps rows has memory of each
      * resident binding for each of them. */
     uint32_t sets;
@@ -136,6 +142,8 @@ struct cox__job {
      * none */
     uint32_t resident;
     uint32_t set; /* the number of that memory */
+    /* of `resident` bindings that stay: the piece of the pipeline's kept memory */
+    unsigned char kept[COX_BUFFERS_MAX];
     /* rows of `resident` bindings to copy in before the kernels; for a fetch: to copy out */
     uint32_t range_count;
     struct cox__job_range ranges[COX__JOB_RANGES_MAX];

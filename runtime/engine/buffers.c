@@ -8,14 +8,14 @@
 
 #include <stdlib.h>
 
-static bool writes(const struct cox__pipeline *pipeline, uint32_t binding)
+static bool writes(const struct cox__frame *frame, uint32_t binding)
 {
-    return pipeline->bindings[binding].access != COX__READ;
+    return !frame->fetch && frame->pipeline->bindings[binding].access != COX__READ;
 }
 
-static bool reads(const struct cox__pipeline *pipeline, uint32_t binding)
+static bool reads(const struct cox__frame *frame, uint32_t binding)
 {
-    return pipeline->bindings[binding].access != COX__WRITE;
+    return frame->fetch || frame->pipeline->bindings[binding].access != COX__WRITE;
 }
 
 /* A buffer that is bound twice in one frame is only read, so its second use does not wait for the
@@ -30,7 +30,7 @@ void cox__buffers_queue(struct cox__frame *frame)
             continue;
 
         frame->turns[b] = buffer->writes;
-        if (writes(frame->pipeline, b)) {
+        if (writes(frame, b)) {
             frame->turns[b] = buffer->uses;
             buffer->writes++;
         }
@@ -45,8 +45,7 @@ bool cox__buffers_take(struct cox__frame *frame)
         if (!buffer)
             continue;
 
-        const uint64_t ended = writes(frame->pipeline, b) ? buffer->uses_ended
-                                                          : buffer->writes_ended;
+        const uint64_t ended = writes(frame, b) ? buffer->uses_ended : buffer->writes_ended;
         if (ended < frame->turns[b])
             return false;
     }
@@ -68,11 +67,20 @@ cox_status cox__buffers_status(const struct cox__frame *frame)
             continue;
         if (buffer->unsafe)
             return COX_E_MEMORY_UNSAFE;
-        if (reads(frame->pipeline, b) && frame->number < buffer->failed_before)
+        if (reads(frame, b) && frame->number < buffer->failed_before)
             return buffer->failed;
     }
 
     return COX_OK;
+}
+
+uint32_t cox__buffers_written(const struct cox__frame *frame)
+{
+    uint32_t written = 0;
+    for (uint32_t b = 0; b < frame->pipeline->binding_count; b++)
+        written |= (uint32_t)writes(frame, b) << b;
+
+    return written;
 }
 
 void cox__buffers_leave(const struct cox_runtime *runtime, const struct cox__frame *frame)
@@ -83,9 +91,10 @@ void cox__buffers_leave(const struct cox_runtime *runtime, const struct cox__fra
             continue;
 
         atomic_fetch_add(&buffer->leaving, 1);
-        if (!writes(frame->pipeline, b))
+        if (!writes(frame, b))
             continue;
 
+        buffer->content++;
         buffer->failed = frame->status;
         buffer->failed_before = 0;
         if (frame->status)
@@ -93,16 +102,28 @@ void cox__buffers_leave(const struct cox_runtime *runtime, const struct cox__fra
     }
 }
 
+void cox__buffers_put_life(struct cox__buffer_life *life)
+{
+    if (life && atomic_fetch_sub(&life->refs, 1) == 1)
+        free(life);
+}
+
 /* Free a buffer. No frame and no handle of the application refers to it any more. */
 static void end_buffer(cox_buffer *buffer)
 {
     struct cox__mem *mem = atomic_load(&buffer->mem);
+    struct cox__buffer_life *life = atomic_load(&buffer->life);
     if (mem)
         cox__memory_let_go_locking(buffer->runtime, mem);
+    if (life)
+        atomic_store(&life->ended, true);
+
+    cox__buffers_put_life(life);
     free(buffer);
 }
 
-void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const *buffers)
+void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const *buffers,
+                            uint32_t written)
 {
     bool last[COX_BUFFERS_MAX] = {false};
     struct cox_runtime *runtime = session->runtime;
@@ -114,7 +135,7 @@ void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const
         if (!buffers[b])
             continue;
         buffers[b]->uses_ended++;
-        buffers[b]->writes_ended += writes(&session->pipeline, b);
+        buffers[b]->writes_ended += written >> b & 1;
         atomic_fetch_sub(&buffers[b]->leaving, 1);
         last[b] = atomic_fetch_sub(&buffers[b]->refs, 1) == 1;
     }

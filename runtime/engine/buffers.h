@@ -20,8 +20,15 @@ cox_status cox__buffers_status(const struct cox__frame *frame);
  * a buffer which it writes fail with its status. */
 void cox__buffers_leave(const struct cox_runtime *runtime, const struct cox__frame *frame);
 
+/* The bindings whose buffers the frame writes, a bit for each. */
+uint32_t cox__buffers_written(const struct cox__frame *frame);
+
 /* A frame's callback has run: pass its buffers on, and free those that the application has
- * destroyed. */
-void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const *buffers);
+ * destroyed. `written`: by cox__buffers_written. */
+void cox__buffers_give_back(const struct cox_session *session, cox_buffer *const *buffers,
+                            uint32_t written);
+
+/* Give up a reference to what outlives a buffer. Accepts NULL. Any thread. */
+void cox__buffers_put_life(struct cox__buffer_life *life);
 
 #endif

@@ -12,7 +12,9 @@
 #include "order.h"
 #include "passes.h"
 #include "engine/failure/probation.h"
+#include "engine/failure/directory.h"
 #include "engine/failure/relocate.h"
+#include "engine/failure/residency.h"
 #include "engine/failure/verify.h"
 
 #include <string.h>
@@ -33,7 +35,8 @@ static struct cox__frame *complete_head(struct cox_session *session)
         return NULL;
 
     struct cox__frame *frame = cox__order_at(&session->order, 0);
-    if (!cox__frame_is_complete(frame) || cox__relocate_holds(session, frame))
+    if (!cox__frame_is_complete(frame) || !cox__residency_is_fetched(frame) ||
+        cox__relocate_holds(session, frame))
         return NULL;
 
     return frame;
@@ -47,6 +50,8 @@ bool cox__deliver_is_due(struct cox_session *session)
 /* The last steps for a complete frame before its callback. */
 static void conclude(struct cox_session *session, struct cox__frame *frame)
 {
+    if (frame->fetch)
+        return;
     if (session->recovery.attention)
         cox__probation_begin(session, frame);
     frame->delivered_ns = cox__engine_now(session->runtime);
@@ -77,18 +82,21 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
     cox_buffer *buffers[COX_BUFFERS_MAX];
     const uint64_t index = frame->index;
     const cox_status status = frame->status;
+    const uint32_t written = cox__buffers_written(frame);
     memcpy(buffers, frame->buffers, sizeof buffers);
     cox__buffers_leave(session->runtime, frame);
+    cox__directory_close(session, frame);
 
     pthread_mutex_lock(&session->lock);
     frame->started = false;
-    count(&session->counts, status, done);
+    if (!frame->fetch)
+        count(&session->counts, status, done);
     cox__frame_put_back(&session->slots, frame);
     pthread_mutex_unlock(&session->lock);
 
     if (done)
         done(user, index, status);
-    cox__buffers_give_back(session, buffers);
+    cox__buffers_give_back(session, buffers, written);
     has_called_back(session);
 }
 

@@ -11,7 +11,7 @@
  *      recover       rows of a lost device: another device does them
  *   3  policy, verify, probation, warmup
  *   2  queue, spare, reaper, making, relocate
- *   1  frame, timing, device, buffers, residency (over frame)
+ *   1  frame, timing, device, buffers, directory, residency (over frame)
  *   0  state.h and session_parts.h (the data), transitions, memory, event.h, order.h,
  *      pipeline (over contracts), backend.h (what a backend must implement)
  *

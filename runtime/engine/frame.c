@@ -97,7 +97,8 @@ void cox__frame_start(const struct cox_runtime *runtime, struct cox__frame *fram
     frame->started = true;
     frame->kind = kind;
     frame->status = COX_OK;
-    frame->held.keeps = false;
+    frame->held.keeps = frame->held.write_through = false;
+    memset(frame->held.kept, 0, sizeof frame->held.kept);
     frame->start_ns = frame->end_ns = cox__engine_now(runtime);
     frame->joules = -1;
 

@@ -406,6 +406,39 @@ static uint32_t find_in_several(const struct cox__pipeline *pipeline)
     return several;
 }
 
+/* Whether every pass can use the binding in device memory of a whole frame. */
+static bool can_keep(const struct cox__pipeline *pipeline, uint32_t binding)
+{
+    if (pipeline->images[binding])
+        return false;
+
+    for (uint32_t p = 0; p < pipeline->pass_count; p++) {
+        const struct cox__binding *of = &pipeline->passes[p].bindings[binding];
+        if (of->row_access == COX__UNUSED)
+            continue;
+        if (cox__is_own(of) || of->row_access == COX__REDUCE)
+            return false;
+        if (of->row_access != COX__WHOLE && !asks_origin(&pipeline->passes[p], binding))
+            return false;
+    }
+
+    return true;
+}
+
+/* Whether a frame changes what it has read. */
+static bool overwrites(const struct cox__pipeline *pipeline)
+{
+    for (uint32_t i = 0; i < pipeline->binding_count; i++)
+        if (pipeline->bindings[i].access == COX__READ_WRITE)
+            return true;
+
+    for (uint32_t p = 0; p < pipeline->pass_count; p++)
+        if (pipeline->passes[p].in_place)
+            return true;
+
+    return false;
+}
+
 /* Find the bindings of which devices may keep rows; see struct cox__pipeline.
  *
  * A binding does not qualify if a stage does not ask for its origin: the kernel then expects memory
@@ -418,29 +451,43 @@ static uint32_t find_resident(const struct cox__pipeline *pipeline)
 {
     uint32_t resident = 0;
 
-    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        const struct cox__binding *binding = &pipeline->bindings[i];
-        bool fits = binding->pitch_bytes && cox__by_rows(binding) && !pipeline->images[i];
+    if (pipeline->overwrites)
+        return 0;
 
-        for (uint32_t p = 0; p < pipeline->pass_count; p++) {
-            const struct cox__binding *of = &pipeline->passes[p].bindings[i];
-            fits &= of->row_access == COX__UNUSED ||
-                    (!cox__is_own(of) && of->row_access != COX__REDUCE &&
-                     (of->row_access == COX__WHOLE || asks_origin(&pipeline->passes[p], i)));
-        }
-
-        if (binding->access == COX__READ_WRITE)
-            return 0;
-
-        for (uint32_t p = 0; p < pipeline->pass_count; p++)
-            if (pipeline->passes[p].in_place)
-                return 0;
-
-        if (fits && pipeline->in_several >> i & 1)
+    for (uint32_t i = 0; i < pipeline->binding_count; i++)
+        if (pipeline->bindings[i].pitch_bytes && cox__by_rows(&pipeline->bindings[i]) &&
+            can_keep(pipeline, i) && pipeline->in_several >> i & 1)
             resident |= UINT32_C(1) << i;
-    }
 
     return resident;
+}
+
+/* Find the bindings that stay on devices from frame to frame. */
+static cox_status find_stays(struct cox__pipeline *pipeline, const struct cox__log *log)
+{
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        struct cox__binding *binding = &pipeline->bindings[i];
+        if (!binding->stays)
+            continue;
+
+        if (binding->scratch || !can_keep(pipeline, i)) {
+            cox__log(log, COX_LOG_ERROR,
+                     "buffer %u (%s) cannot stay on devices: it is scratch, merged or an image, or "
+                     "a kernel takes it by rows without its first row (%s_first_row)",
+                     i, cox__binding_name(binding), cox__binding_name(binding));
+            return COX_E_INVALID;
+        }
+
+        /* Without whole rows, it is one row. */
+        if (!binding->pitch_bytes || pipeline->bytes[i] % binding->pitch_bytes)
+            binding->pitch_bytes = pipeline->bytes[i];
+
+        pipeline->stays |= UINT32_C(1) << i;
+        pipeline->kept_bytes[pipeline->kept_count++] = pipeline->bytes[i];
+    }
+
+    pipeline->resident |= pipeline->stays;
+    return COX_OK;
 }
 
 cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__session_spec *params,
@@ -478,8 +525,13 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__sessi
     if (copied) {
         take_together(out, params);
         out->in_several = find_in_several(out);
+        out->overwrites = overwrites(out);
         out->resident = find_resident(out);
-        return COX_OK;
+
+        status = find_stays(out, log);
+        if (status)
+            cox__pipeline_clear(out);
+        return status;
     }
 
     cox__log(log, COX_LOG_ERROR, "no memory for a copy of %u bindings and %u passes",

@@ -252,10 +252,31 @@ struct cox__handed_over {
     struct cox__row_set rows[2][COX_BUFFERS_MAX];
 };
 
-/* Rows that devices keep from pass to pass. Engine only; residency.c edits it. */
+/* What outlives a buffer: where its newest rows are. The buffer refers to it, and so do the sessions
+ * whose devices keep rows of it. */
+struct cox__buffer_life {
+    atomic_uint refs;
+    atomic_bool ended;                          /* the buffer is gone */
+    _Atomic(const struct cox_session *) keeper; /* its devices may have newer rows than the host */
+};
+
+/* Device memory for a buffer that stays, and where the rows of the buffer are. */
+struct cox__kept {
+    struct cox__buffer_life *life; /* the buffer's; NULL = free */
+    uint64_t content;              /* of the buffer, when its rows were noted */
+    uint64_t used;                 /* number of the last frame that used it */
+    uint32_t frames;               /* that use it now */
+    size_t pitch_bytes;            /* of its rows */
+    uint32_t all_rows;
+    struct cox__row_set *rows; /* by place */
+};
+
+/* Rows that devices keep from pass to pass, and from frame to frame. Engine only. residency.c edits
+ * it, and directory.c edits `kept`. */
 struct cox__residency {
     bool keeps_nothing; /* a frame's kept rows were in too many pieces */
     struct cox__handed_over handed_over;
+    struct cox__kept kept[COX_BUFFERS_MAX]; /* as many as pipeline.kept_count */
 };
 
 /* What step.c must look after, and lost devices. Engine only. */

@@ -115,6 +115,10 @@ struct cox__held {
     uint32_t device_count;
     uint32_t count;
     struct cox__row_set *rows; /* by binding and place; NULL = the session keeps no rows */
+    /* The rows of bindings that stay, in place of those in `rows`; NULL = it does not stay, or not
+     * in this frame. */
+    struct cox__kept *kept[COX_BUFFERS_MAX];
+    bool write_through; /* everything that is written is copied out */
 };
 
 /* Rows of the pass under way that the policy assigns while the pass runs. Engine only; policy.c
@@ -152,6 +156,8 @@ struct cox__frame {
     cox_done_fn *done;
     void *user;
     bool awaited; /* a thread in cox_session_run waits for it: the application has no callback */
+    /* It computes nothing, but brings the rows of its only buffer to the host's memory. */
+    bool fetch;
 
     uint32_t set; /* number of the frame slot: devices have separate memory for each */
     struct cox__held held;
@@ -468,9 +474,14 @@ struct cox_buffer {
     /* changed by relocate.c alone; NULL = the application has it back */
     _Atomic(struct cox__mem *) mem;
 
+    /* for a buffer that stays on devices; NULL = no session keeps it */
+    _Atomic(struct cox__buffer_life *) life;
+    _Atomic uint64_t changes; /* cox_buffer_changed; added to `content` */
+
     /* engine only */
     uint64_t uses, uses_ended;
     uint64_t writes, writes_ended;
+    uint64_t content; /* counts the frames that have written it */
     /* permanent: a lost device could write to it, and it could not be relocated */
     bool unsafe;
     /* frames submitted before this one expect rows that a failed frame did not write */

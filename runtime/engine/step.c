@@ -15,6 +15,7 @@
 #include "making.h"
 #include "order.h"
 #include "passes.h"
+#include "engine/failure/directory.h"
 #include "engine/failure/probation.h"
 #include "queue.h"
 #include "engine/failure/reaper.h"
@@ -63,6 +64,7 @@ static void on_device_failed(struct cox_session *session, uint32_t device, cox_s
 {
     cox__reaper_take(session, device, status);
     cox__residency_forget(&session->order, device);
+    cox__directory_forget(session, device);
     cox__recover_planned(session);
     if (status == COX_E_MISMATCH)
         cox__recover_convicted(session, device);
@@ -113,16 +115,22 @@ static uint32_t reserved_by(const struct cox_session *session, const struct cox_
 static void start_frame(struct cox_session *session, struct cox__frame *frame, bool alone)
 {
     cox__frame_start(session->runtime, frame, COX__FRAME_OF_APPLICATION);
+    if (frame->fetch)
+        cox__frame_begin_pass(session->runtime, frame, session->pipeline.pass_count - 1);
     if (alone)
         cox__policy_begin_period(&session->energy);
 
     frame->status = cox__buffers_status(frame);
+    if (frame->status == COX_OK)
+        frame->status = cox__directory_check(session, frame);
+    if (frame->status == COX_OK)
+        frame->status = cox__directory_open(session, frame);
     if (session->no_device)
         frame->status = cox__device_any_joined(&session->devices) ? COX_E_DEVICE_LOST
                                                                   : COX_E_NO_DEVICE;
 
     cox__residency_start(session, frame);
-    if (frame->status == COX_OK)
+    if (frame->status == COX_OK && !frame->fetch)
         cox__policy_split(session, frame);
 }
 
@@ -219,7 +227,7 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
         return true;
     }
 
-    if (session->warmup.state != COX__WARMUP_FINISHED) {
+    if (session->warmup.state != COX__WARMUP_FINISHED && !frame->fetch) {
         if (!cox__device_any_joining(&session->devices))
             *progress |= cox__warmup_step(session, frame);
         return false;
@@ -369,7 +377,7 @@ static void handle_request(struct cox_runtime *runtime, const struct cox__reques
         session->recovery.attention = true;
         break;
     case COX__REQUEST_FRAME:
-        session->warmup.used = true;
+        session->warmup.used |= !request->frame->fetch;
         cox__order_push(&session->order, request->frame);
         cox__buffers_queue(request->frame);
         break;

@@ -274,8 +274,8 @@ static cox_status copy_of_set(struct cox__instance *instance, struct cox__job *j
                               uint32_t count, cl_event after)
 {
     const size_t pitch = instance->pipeline->bindings[index].pitch_bytes;
-    return copy(instance, job, slot, index, in, instance->sets[job->set].mems[index], first * pitch,
-                first * pitch, count * pitch, after);
+    return copy(instance, job, slot, index, in, cox__cl_resident_mem(instance, job, index),
+                first * pitch, first * pitch, count * pitch, after);
 }
 
 /* Where a band's memory lies while it is enqueued piece by piece. */
@@ -331,7 +331,7 @@ static cox_status copy_binding_in(struct cox__instance *instance, struct cox__jo
         cox__pipeline_binding_rows(pass, index, first_row, rows, &first, &count);
 
     if (cox__cl_keeps(job, index)) {
-        state->mems[index] = instance->sets[job->set].mems[index];
+        state->mems[index] = cox__cl_resident_mem(instance, job, index);
         state->origins[index] = 0;
         if (!due)
             return COX_OK;
@@ -404,7 +404,23 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
     return COX_OK;
 }
 
-/* Rows of a piece. A band with images is one piece: images are of the whole band.
+/* Whether the job copies all of its rows of some binding, in or out. */
+static bool copies_rows(const struct cox__pass *pass, const struct cox__job *job)
+{
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (pass->bindings[i].row_access == COX__ROWS &&
+            (!cox__cl_keeps(job, i) || job->out >> i & 1))
+            return true;
+
+    uint64_t rows = 0;
+    for (uint32_t r = 0; r < job->range_count; r++)
+        rows += job->ranges[r].count;
+
+    return rows >= job->rows / 2;
+}
+
+/* Rows of a piece. A band with images is one piece: images are of the whole band. So is a band
+ * whose rows are on the device already: there are no copies for its kernels to overlap.
  *
  * Each pass would cut a binding differently, and with NVIDIA 580 the process ends when overlapping
  * sub-buffers are released. So a band is cut only if each of its ROWS bindings is used by
@@ -412,7 +428,7 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
 static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-    if (!job->alone || pass->images)
+    if (!job->alone || pass->images || !copies_rows(pass, job))
         return job->rows;
 
     for (uint32_t i = 0; i < pass->binding_count; i++)

@@ -4,6 +4,7 @@
 #include "instance_parts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 uint32_t cox__cl_frame_set_resident(struct cox__backend *base, const struct cox__instance *instance)
 {
@@ -17,9 +18,21 @@ static cl_int make_set(struct cox__instance *instance, struct cox__cl_set *set)
     cl_int code = CL_SUCCESS;
 
     for (uint32_t i = 0; i < pipeline->binding_count && code == CL_SUCCESS; i++)
-        if (pipeline->resident >> i & 1)
+        if ((pipeline->resident & ~pipeline->stays) >> i & 1)
             code = cox__cl_device_memory_make(instance, CL_MEM_READ_WRITE, pipeline->bytes[i],
                                               &set->mems[i]);
+    return cox__cl_device_memory_wait(instance, code);
+}
+
+/* Allocate memory for buffers that stay from frame to frame. */
+static cl_int make_kept(struct cox__instance *instance)
+{
+    const struct cox__pipeline *pipeline = instance->pipeline;
+    cl_int code = CL_SUCCESS;
+
+    for (uint32_t k = 0; k < pipeline->kept_count && code == CL_SUCCESS; k++)
+        code = cox__cl_device_memory_make(instance, CL_MEM_READ_WRITE, pipeline->kept_bytes[k],
+                                          &instance->kept[k]);
     return cox__cl_device_memory_wait(instance, code);
 }
 
@@ -38,6 +51,8 @@ cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance)
     instance->set_count = pipeline->sets;
     for (uint32_t s = 0; s < instance->set_count && code == CL_SUCCESS; s++)
         code = make_set(instance, &instance->sets[s]);
+    if (code == CL_SUCCESS && pipeline->stays)
+        code = make_kept(instance);
 
     if (code == CL_SUCCESS) {
         instance->resident = pipeline->resident;
@@ -64,6 +79,11 @@ void cox__cl_frame_sets_free(struct cox__instance *instance)
                 clReleaseMemObject(set->mems[i]);
     }
 
+    for (uint32_t k = 0; k < COX_BUFFERS_MAX; k++)
+        if (instance->kept[k])
+            clReleaseMemObject(instance->kept[k]);
+
+    memset(instance->kept, 0, sizeof instance->kept);
     free(instance->sets);
     instance->sets = NULL;
     instance->set_count = 0;

@@ -10,15 +10,32 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* On an NVIDIA H200 a profile costs the thread that enqueues 7 us per command. So a staged device
- * times only the copies out, since the last one's end is the band's end. If rows stay on the
- * device, a band may end with a kernel, and the kernels are timed too. */
+/* Fused kernels from this number on are not timed. */
+enum { MANY_STAGES = 3 };
+
+static uint32_t most_stages(const struct cox__pipeline *pipeline)
+{
+    uint32_t most = 0;
+    for (uint32_t p = 0; p < pipeline->pass_count; p++)
+        most = cox__max_u64(most, pipeline->passes[p].stage_count);
+
+    return most;
+}
+
+/* A profile costs the thread that enqueues 7 us per command on an NVIDIA H200, and leaves about
+ * 10 us between two kernels on an H100. So a staged device times only the copies out, since the
+ * last one's end is the band's end.
+ *
+ * If rows stay on the device, a band may end with a kernel. The kernels are then timed too, unless
+ * there are many: the host then sees the band's end a little late. */
 static cl_command_queue_properties queue_properties(const struct cox__instance *instance, int queue)
 {
-    const bool resident = instance->pipeline->resident;
-    if (!instance->staged || instance->pipeline->profile || queue == COX__CL_QUEUE_OUT ||
-        (queue == COX__CL_QUEUE_COMPUTE && resident))
+    const struct cox__pipeline *pipeline = instance->pipeline;
+    if (!instance->staged || pipeline->profile || queue == COX__CL_QUEUE_OUT)
         return CL_QUEUE_PROFILING_ENABLE;
+    if (queue == COX__CL_QUEUE_COMPUTE && pipeline->resident && most_stages(pipeline) < MANY_STAGES)
+        return CL_QUEUE_PROFILING_ENABLE;
+
     return 0;
 }
 

@@ -96,12 +96,23 @@ struct cox__instance {
     uint32_t resident; /* the pipeline's, or 0 */
     uint32_t set_count;
     struct cox__cl_set *sets;
+    cl_mem kept[COX_BUFFERS_MAX]; /* for buffers that stay from frame to frame */
 };
 
 /* Whether the job's device keeps rows of the binding. */
 static inline bool cox__cl_keeps(const struct cox__job *job, uint32_t binding)
 {
     return job->resident >> binding & 1;
+}
+
+/* The device's memory of a resident binding. */
+static inline cl_mem cox__cl_resident_mem(const struct cox__instance *instance,
+                                          const struct cox__job *job, uint32_t binding)
+{
+    if (instance->pipeline->stays >> binding & 1)
+        return instance->kept[job->kept[binding]];
+
+    return instance->sets[job->set].mems[binding];
 }
 
 static inline const struct cox__pass *cox__cl_pass(const struct cox__instance *instance,

@@ -205,6 +205,8 @@ static void free_instance(struct cox__instance *instance)
             free(instance->slots[i].partial[b]);
     for (uint32_t n = 0; instance->sets && n < instance->pipeline.sets * COX_BUFFERS_MAX; n++)
         free(instance->sets[n]);
+    for (uint32_t k = 0; k < COX_BUFFERS_MAX; k++)
+        free(instance->kept[k]);
     free(instance->sets);
     free(instance);
 }
@@ -250,9 +252,11 @@ static void make_sets(struct cox__instance *instance)
     instance->sets = must(calloc((size_t)pipeline->sets * COX_BUFFERS_MAX + 1, sizeof *instance->sets));
     for (uint32_t n = 0; n < pipeline->sets * COX_BUFFERS_MAX; n++) {
         const size_t bytes = pipeline->bytes[n % COX_BUFFERS_MAX];
-        if (instance->resident >> n % COX_BUFFERS_MAX & 1)
+        if ((instance->resident & ~pipeline->stays) >> n % COX_BUFFERS_MAX & 1)
             instance->sets[n] = memset(must(malloc(bytes)), 0xc3, bytes);
     }
+    for (uint32_t k = 0; k < pipeline->kept_count; k++)
+        instance->kept[k] = memset(must(malloc(pipeline->kept_bytes[k])), 0xc3, pipeline->kept_bytes[k]);
 }
 
 static uint32_t op_instance_resident(struct cox__backend *backend, const struct cox__instance *instance)
@@ -398,6 +402,7 @@ static struct work work_of(const struct cox__job *job, const struct cox__pipelin
     }
     memcpy(work.ranges, job->ranges, job->range_count * sizeof job->ranges[0]);
     memcpy(work.back, job->back, job->back_count * sizeof job->back[0]);
+    memcpy(work.kept, job->kept, sizeof work.kept);
     memcpy(work.mems, job->mems, pipeline->binding_count * sizeof work.mems[0]);
     work.out = work.mems[0] ? work.mems[0]->data : NULL;
     for (uint32_t i = pipeline->binding_count; i-- > 0;)

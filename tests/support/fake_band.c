@@ -36,6 +36,8 @@ static bool keeps(const struct work *work, uint32_t binding)
 /* The device's memory for a binding of the whole frame. */
 static unsigned char *kept_data(const struct cox__instance *instance, const struct work *work, uint32_t binding)
 {
+    if (instance->pipeline.stays >> binding & 1)
+        return instance->kept[work->kept[binding]];
     return instance->sets[work->set * COX_BUFFERS_MAX + binding];
 }
 

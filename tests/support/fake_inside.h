@@ -31,6 +31,7 @@ struct work {
     bool preserve;
     bool fetch;
     uint32_t resident, copied_out, set;
+    unsigned char kept[COX_BUFFERS_MAX];
     uint32_t range_count, back_count;
     struct cox__job_range ranges[COX__JOB_RANGES_MAX], back[COX__JOB_BACK_MAX];
     const void *frame;
@@ -85,7 +86,8 @@ struct cox__instance {
     uint32_t slot_count;
     uint32_t queued;
     uint32_t resident;
-    unsigned char **sets; /* [set * COX_BUFFERS_MAX + binding]: memory of whole frames */
+    unsigned char **sets;                 /* [set * COX_BUFFERS_MAX + binding]: memory of whole frames */
+    unsigned char *kept[COX_BUFFERS_MAX]; /* memory of buffers that stay from frame to frame */
     cox__ended_fn *ended; /* instance_destroy's callback, to be called once `gone` and all bands have ended */
     void *ended_ctx;
     struct slot slots[];

@@ -14,6 +14,7 @@
 #include "engine/event.h"
 #include "engine/frame.h"
 #include "engine/queue.h"
+#include "residency.h"
 #include "spare.h"
 
 #include <stdlib.h>
@@ -142,11 +143,14 @@ static void emit_result(struct cox__events *events, uint32_t device, cox_status 
 
 void cox__probation_begin(struct cox_session *session, struct cox__frame *frame)
 {
-    for (uint32_t d = 0; d < session->devices.count && !session->shadow.busy && !frame->held.keeps;
-         d++) {
+    if (frame->held.keeps && !frame->held.write_through)
+        return;
+
+    for (uint32_t d = 0; d < session->devices.count && !session->shadow.busy; d++) {
         const struct cox__device *device = &session->devices.list[d];
         const struct cox_band band = {.device = d, .rows = probation_rows(frame, device)};
-        if (device->state != COX_DEVICE_PROBATION)
+        if (device->state != COX_DEVICE_PROBATION ||
+            !cox__residency_is_on_host(frame, band.first_row, band.rows))
             continue;
 
         if (cannot_be_beside(&session->spare, frame, device))

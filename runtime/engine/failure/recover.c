@@ -93,6 +93,7 @@ void cox__recover_drop(struct cox__spare *spare, struct cox__frame *frame)
     frame->pool.left = 0;
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (frame->bands[b].state == COX__BAND_PLANNED) {
+            cox__residency_note_failed(frame, b);
             cox__frame_end_band(frame, b, frame->status);
             if (frame->bands[b].kind == COX__BAND_CHECK)
                 cox__spare_release(spare);

@@ -5,6 +5,8 @@
  * Owns struct cox__held of each frame, and struct cox__residency.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "residency.h"
+#include "directory.h"
+#include "base/bounds.h"
 #include "engine/binding.h"
 #include "engine/device.h"
 #include "engine/frame.h"
@@ -16,9 +18,7 @@
 
 /* ---- where rows are ---- */
 
-/* Places in addition to the devices: the host's memory, and rows that FETCH bands are bringing
- * there. */
-enum { HOST = COX_DEVICES_MAX, COMING, NOWHERE };
+enum { HOST = COX__PLACE_HOST, COMING = COX__PLACE_COMING, NOWHERE = COX__PLACE_NONE };
 
 static uint32_t place_count(const struct cox__held *held)
 {
@@ -29,9 +29,9 @@ static struct cox__row_set *rows_at(const struct cox__frame *frame, uint32_t bin
                                     uint32_t place)
 {
     const struct cox__held *held = &frame->held;
-    uint32_t index = place;
-    if (place >= HOST)
-        index = held->device_count + (place - HOST);
+    const uint32_t index = cox__place_index(place, held->device_count);
+    if (held->kept[binding])
+        return &held->kept[binding]->rows[index];
 
     return &held->rows[binding * place_count(held) + index];
 }
@@ -41,9 +41,9 @@ static bool is_resident(const struct cox__pipeline *pipeline, uint32_t binding)
     return pipeline->resident >> binding & 1;
 }
 
-static uint32_t all_rows(const struct cox__pipeline *pipeline, uint32_t binding)
+static bool stays(const struct cox__pipeline *pipeline, uint32_t binding)
 {
-    return (uint32_t)(pipeline->bytes[binding] / pipeline->bindings[binding].pitch_bytes);
+    return pipeline->stays >> binding & 1;
 }
 
 /* The buffer rows of a resident binding that a band over these rows of the pass touches. */
@@ -51,7 +51,7 @@ static struct cox__row_range rows_of(const struct cox__pipeline *pipeline, uint3
                                      uint32_t binding, uint32_t first_row, uint32_t rows)
 {
     const struct cox__pass *of = &pipeline->passes[pass];
-    uint32_t first = 0, count = all_rows(pipeline, binding);
+    uint32_t first = 0, count = cox__kept_rows(pipeline, binding);
 
     if (cox__by_rows(&of->bindings[binding]))
         cox__pipeline_binding_rows(of, binding, first_row, rows, &first, &count);
@@ -109,7 +109,9 @@ void cox__residency_free(struct cox__frame *frame)
 /* A row range is remembered for at least this many frames, and for less than twice as many. */
 enum { GENERATION_FRAMES = 16 };
 
-/* Rows are remembered with a margin of 1/64 of the binding on both sides, since splits move. */
+/* Rows of scratch are remembered with a margin of 1/64 of the binding on both sides, since splits
+ * move. Buffers that stay have no margin: an iteration's frames are short, and its split is
+ * steady. */
 enum { MARGIN_SHARE = 64 };
 
 void cox__residency_free_history(struct cox__handed_over *history)
@@ -130,20 +132,73 @@ static void grow_old(struct cox__handed_over *history)
         cox__row_set_clear(&history->rows[history->newest][i]);
 }
 
+/* The binding under which rows are remembered. Buffers that stay change places from frame to frame:
+ * what one frame reads as one binding, the frame before has written as another. */
+static uint32_t history_of(const struct cox__pipeline *pipeline, uint32_t binding)
+{
+    uint32_t of = 0;
+    if (!stays(pipeline, binding))
+        return binding;
+
+    while (!stays(pipeline, of) || pipeline->bytes[of] != pipeline->bytes[binding] ||
+           pipeline->bindings[of].pitch_bytes != pipeline->bindings[binding].pitch_bytes)
+        of++;
+    return of;
+}
+
 /* A device reads these rows, and either did not write them itself or does not keep them. */
 static void note_handed_over(struct cox__handed_over *history, const struct cox__pipeline *pipeline,
                              uint32_t binding, struct cox__row_range rows)
 {
-    const uint32_t all = all_rows(pipeline, binding), margin = all / MARGIN_SHARE;
-    if (!pipeline->bindings[binding].scratch)
-        return;
+    const uint32_t all = cox__kept_rows(pipeline, binding);
+    const uint32_t margin = stays(pipeline, binding) ? 0 : all / MARGIN_SHARE;
 
     uint32_t first = 0, end = all;
     if (rows.first > margin)
         first = rows.first - margin;
     if (all - rows.end > margin)
         end = rows.end + margin;
-    cox__row_set_add(&history->rows[history->newest][binding], first, end);
+    cox__row_set_add(&history->rows[history->newest][history_of(pipeline, binding)], first, end);
+}
+
+/* The first of the rows that another device has: [result, *until). `end` if no row is. */
+static uint32_t next_of_others(const struct cox__frame *frame, uint32_t binding, uint32_t device,
+                               uint32_t row, uint32_t end, uint32_t *until)
+{
+    while (row < end) {
+        uint32_t next = end;
+        for (uint32_t d = 0; d < frame->held.device_count; d++) {
+            uint32_t change;
+            if (d == device)
+                continue;
+            if (cox__row_set_has(rows_at(frame, binding, d), row, end, &change)) {
+                *until = change;
+                return row;
+            }
+            next = cox__min_u32(next, change);
+        }
+        row = next;
+    }
+    return end;
+}
+
+/* The device reads these rows from the host's memory. Note those that another device may have
+ * handed over: all rows of scratch, and of a buffer that stays those that another device has. */
+static void note_read(struct cox__handed_over *history, const struct cox__frame *frame,
+                      uint32_t binding, uint32_t device, struct cox__row_range rows)
+{
+    const struct cox__pipeline *pipeline = frame->pipeline;
+    if (pipeline->bindings[binding].scratch)
+        note_handed_over(history, pipeline, binding, rows);
+    if (!frame->held.kept[binding])
+        return;
+
+    for (uint32_t row = rows.first, until = 0; row < rows.end; row = until) {
+        row = next_of_others(frame, binding, device, row, rows.end, &until);
+        if (row == rows.end)
+            break;
+        note_handed_over(history, pipeline, binding, (struct cox__row_range){row, until});
+    }
 }
 
 /* Copy back those rows written by the job that other devices are likely to read. If they are in too
@@ -153,13 +208,13 @@ static void add_back(const struct cox__handed_over *history, const struct cox__p
 {
     const struct cox__row_range written = rows_of(pipeline, job->pass, binding, job->first_row,
                                                   job->rows);
-    const uint32_t before = job->back_count;
+    const uint32_t before = job->back_count, of = history_of(pipeline, binding);
 
     for (uint32_t row = written.first, until = written.end; row < written.end;
          row = until, until = written.end) {
-        const bool lately = cox__row_set_has(&history->rows[history->newest][binding], row, until,
+        const bool lately = cox__row_set_has(&history->rows[history->newest][of], row, until,
                                              &until);
-        const bool before_that = cox__row_set_has(&history->rows[history->newest ^ 1][binding], row,
+        const bool before_that = cox__row_set_has(&history->rows[history->newest ^ 1][of], row,
                                                   until, &until);
         if (!lately && !before_that)
             continue;
@@ -208,14 +263,19 @@ static void begin(struct cox__frame *frame)
 {
     clear(frame);
     for (uint32_t i = 0; i < frame->pipeline->binding_count; i++)
-        if (is_resident(frame->pipeline, i) && frame->pipeline->bindings[i].access == COX__READ)
-            add(frame, i, HOST, (struct cox__row_range){0, all_rows(frame->pipeline, i)});
+        if (is_resident(frame->pipeline, i) && !stays(frame->pipeline, i) &&
+            frame->pipeline->bindings[i].access == COX__READ)
+            add(frame, i, HOST, (struct cox__row_range){0, cox__kept_rows(frame->pipeline, i)});
 }
 
 void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
 {
-    frame->held.keeps = frame->held.rows && any_keeps(&session->devices) &&
-                        !any_on_probation(&session->devices) && !session->residency.keeps_nothing;
+    const bool keeps = any_keeps(&session->devices) && !any_on_probation(&session->devices) &&
+                       !session->residency.keeps_nothing;
+
+    /* Rows of earlier frames may be on devices, whatever becomes of this one's. */
+    frame->held.write_through = !keeps;
+    frame->held.keeps = frame->held.rows && (keeps || frame->pipeline->stays);
     if (!frame->held.keeps)
         return;
 
@@ -240,7 +300,7 @@ void cox__residency_start_warmup(const struct cox__devices *devices, struct cox_
         if (!is_resident(frame->pipeline, i))
             continue;
 
-        const struct cox__row_range all = {0, all_rows(frame->pipeline, i)};
+        const struct cox__row_range all = {0, cox__kept_rows(frame->pipeline, i)};
         add(frame, i, HOST, all);
         if (touched && devices->list[device].resident >> i & 1)
             add(frame, i, device, all);
@@ -275,7 +335,7 @@ static struct stretch stretch_at(const struct cox__frame *frame, uint32_t bindin
 static bool reads(const struct cox__pipeline *pipeline, uint32_t pass, uint32_t binding)
 {
     const struct cox__binding *of = &pipeline->passes[pass].bindings[binding];
-    return is_resident(pipeline, binding) && cox__is_shared(of) && of->access == COX__READ;
+    return is_resident(pipeline, binding) && cox__is_shared(of) && of->access != COX__WRITE;
 }
 
 /* Whether each row that a band reads is on the device or in the host's memory. */
@@ -327,7 +387,7 @@ static uint32_t find_holder(const struct cox__devices *devices, const struct cox
 }
 
 /* Rows are in too many pieces: from now on no frame keeps rows on devices. The caller restarts this
- * frame. */
+ * frame, unless it has failed. Without a restart, rows of earlier frames stay where they are. */
 static void stop_keeping(struct cox_session *session, struct cox__frame *frame)
 {
     if (!session->residency.keeps_nothing)
@@ -337,7 +397,10 @@ static void stop_keeping(struct cox_session *session, struct cox__frame *frame)
             "copied from now on");
 
     session->residency.keeps_nothing = true;
-    frame->held.keeps = false;
+    if (frame->pipeline->stays)
+        frame->status = COX_E_NOMEM;
+    else
+        frame->held.keeps = false;
 }
 
 /* Add FETCH bands for rows that only devices have. Returns false in two cases: no device has some
@@ -350,6 +413,13 @@ static bool plan_fetches(struct cox_session *session, struct cox__frame *frame, 
         struct cox__row_range part = rows;
         const uint32_t holder = find_holder(&session->devices, frame, binding, rows.first, rows.end,
                                             &part.end);
+        if (holder == NOWHERE && frame->held.kept[binding]) {
+            cox__log(&session->runtime->log, COX_LOG_ERROR,
+                     "frame %llu: a lost device had the only copy of rows of buffer %u (%s)",
+                     (unsigned long long)frame->index, binding,
+                     frame->pipeline->bindings[binding].name);
+            frame->status = COX_E_DEVICE_LOST;
+        }
         if (holder == NOWHERE)
             return false;
 
@@ -398,11 +468,48 @@ static void request_restart(struct cox__frame *frame)
     frame->pool.left = 0;
 
     for (uint32_t i = 0; i < frame->pipeline->binding_count; i++)
-        cox__row_set_clear(rows_at(frame, i, COMING));
+        if (!frame->held.kept[i])
+            cox__row_set_clear(rows_at(frame, i, COMING));
 
     for (uint32_t b = 0; b < frame->band_count; b++)
-        if (frame->bands[b].state == COX__BAND_PLANNED)
+        if (frame->bands[b].state == COX__BAND_PLANNED) {
+            cox__residency_note_failed(frame, b);
             cox__frame_end_band(frame, b, COX_E_DEVICE_LOST);
+        }
+}
+
+/* Bring all rows of the buffers of a frame that only fetches to the host's memory. */
+static bool plan_fetch_frame(struct cox_session *session, struct cox__frame *frame)
+{
+    const uint32_t before = frame->band_count;
+    bool planned = true;
+
+    for (uint32_t i = 0; i < frame->pipeline->binding_count && planned; i++) {
+        const struct cox__kept *kept = frame->held.kept[i];
+        for (uint32_t row = 0; kept && planned && row < kept->all_rows;) {
+            const struct stretch at = stretch_at(frame, i, NOWHERE, row, kept->all_rows);
+            if (!at.on_host && !at.coming)
+                planned = plan_fetches(session, frame, i, at.rows);
+            row = at.rows.end;
+        }
+    }
+
+    return frame->band_count > before || !planned;
+}
+
+bool cox__residency_is_fetched(const struct cox__frame *frame)
+{
+    if (!frame->fetch || frame->status)
+        return true;
+
+    for (uint32_t i = 0; i < frame->pipeline->binding_count; i++) {
+        const struct cox__kept *kept = frame->held.kept[i];
+        if (kept && !stretch_at(frame, i, NOWHERE, 0, kept->all_rows).on_host)
+            return false;
+        if (kept && stretch_at(frame, i, NOWHERE, 0, kept->all_rows).rows.end < kept->all_rows)
+            return false;
+    }
+    return true;
 }
 
 bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
@@ -411,6 +518,8 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
     if (!frame->held.keeps || frame->status || frame->again ||
         frame->kind != COX__FRAME_OF_APPLICATION)
         return false;
+    if (frame->fetch)
+        return plan_fetch_frame(session, frame);
 
     for (uint32_t b = frame->first_band; b < before; b++) {
         const struct cox_band_report *report = &frame->reports[b];
@@ -418,6 +527,8 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
             plan_fetches_for(session, frame, report->device, report->first_row, report->rows))
             continue;
 
+        if (frame->status)
+            return true;
         if (frame->held.keeps)
             cox__log(&session->runtime->log, COX_LOG_WARN,
                      "frame %llu restarts: a lost device held some of its rows",
@@ -429,7 +540,7 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
     if (frame->shadow.rows &&
         !plan_fetches_for(session, frame, NOWHERE, frame->shadow.first_row, frame->shadow.rows)) {
         frame->shadow.rows = 0;
-        if (!frame->held.keeps)
+        if (!frame->held.keeps && !frame->status)
             request_restart(frame);
         return true;
     }
@@ -454,7 +565,7 @@ static bool add_ranges(struct cox__handed_over *history, struct cox__frame *fram
         if (job->range_count == COX__JOB_RANGES_MAX)
             return false;
         job->ranges[job->range_count++] = (struct cox__job_range){binding, row, until - row};
-        note_handed_over(history, frame->pipeline, binding, (struct cox__row_range){row, until});
+        note_read(history, frame, binding, device, (struct cox__row_range){row, until});
     }
 
     /* Work enqueued on the device later runs after the copy, so the rows count as present. */
@@ -467,20 +578,41 @@ static bool fill_binding(struct cox__handed_over *history, struct cox__frame *fr
                          struct cox__job *job, uint32_t binding, uint32_t device)
 {
     const bool keeps = job->resident >> binding & 1;
-    const bool scratch = frame->pipeline->bindings[binding].scratch;
+    const bool leaves = frame->held.write_through ||
+                        !(frame->pipeline->bindings[binding].scratch || frame->held.kept[binding]);
 
     if (reads(frame->pipeline, job->pass, binding)) {
-        if (keeps)
-            return add_ranges(history, frame, binding, device, job);
-        note_handed_over(history, frame->pipeline, binding,
-                         rows_of(frame->pipeline, job->pass, binding, job->first_row, job->rows));
-    } else if (keeps && !scratch) {
-        job->out |= UINT32_C(1) << binding;
-    } else if (keeps && frame->pipeline->passes[job->pass].written >> binding & 1) {
-        add_back(history, frame->pipeline, job, binding);
+        if (!keeps)
+            note_read(history, frame, binding, device,
+                      rows_of(frame->pipeline, job->pass, binding, job->first_row, job->rows));
+        else if (!add_ranges(history, frame, binding, device, job))
+            return false;
     }
 
+    if (!keeps || !(frame->pipeline->passes[job->pass].written >> binding & 1))
+        return true;
+    if (leaves)
+        job->out |= UINT32_C(1) << binding;
+    else
+        add_back(history, frame->pipeline, job, binding);
+
     return true;
+}
+
+/* Which memory of the devices holds the buffers that stay. A run of the warm-up, which has no
+ * entries, takes one after the other. */
+static void number_kept(const struct cox_session *session, const struct cox__frame *frame,
+                        struct cox__job *job)
+{
+    unsigned char next = 0;
+    for (uint32_t i = 0; i < frame->pipeline->binding_count; i++) {
+        if (!stays(frame->pipeline, i))
+            continue;
+
+        job->kept[i] = next++;
+        if (frame->held.kept[i])
+            job->kept[i] = cox__directory_number(session, frame->held.kept[i]);
+    }
 }
 
 bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
@@ -496,6 +628,8 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
         job->resident = session->devices.list[device].resident;
     job->out = 0;
     job->range_count = job->back_count = 0;
+    if (frame->pipeline->stays)
+        number_kept(session, frame, job);
 
     if (job->fetch)
         job->ranges[job->range_count++] = (struct cox__job_range){band->origin, band->fetch_first,
@@ -508,7 +642,8 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
             continue;
 
         stop_keeping(session, frame);
-        request_restart(frame);
+        if (!frame->status)
+            request_restart(frame);
         return false;
     }
 
@@ -555,7 +690,7 @@ void cox__residency_note_failed(struct cox__frame *frame, uint32_t band)
 {
     const struct cox__band *of = &frame->bands[band];
 
-    if (frame->held.keeps)
+    if (of->kind == COX__BAND_FETCH && (frame->held.keeps || frame->held.kept[of->origin]))
         take_away(frame, of->origin, COMING,
                   (struct cox__row_range){of->fetch_first, of->fetch_first + of->fetch_count});
 }
