@@ -252,8 +252,8 @@ struct cox__handed_over {
     struct cox__row_set rows[2][COX_BUFFERS_MAX];
 };
 
-/* What outlives a buffer: where its newest rows are. The buffer refers to it, and so do the sessions
- * whose devices keep rows of it. */
+/* What outlives a buffer: where its newest rows are. The buffer refers to it, and so do the
+ * sessions whose devices keep rows of it. */
 struct cox__buffer_life {
     atomic_uint refs;
     atomic_bool ended;                          /* the buffer is gone */
