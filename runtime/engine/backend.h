@@ -127,9 +127,8 @@ struct cox__job {
     uint32_t rows;
     struct cox__mem *const *mems; /* per binding; valid until the job has ended, like `params` */
     const void *params;
-    bool preserve; /* outputs are inputs too: bytes that no kernel writes keep their value */
-    bool alone;    /* no other band is under way on the instance, so only its own parts overlap */
-    bool polled;   /* the engine polls it closely and needs no post */
+    bool alone;  /* no other band is under way on the instance, so only its own parts overlap */
+    bool polled; /* the engine polls it closely and needs no post */
 
     /* On an instance that keeps rows (instance_resident): */
     /* bindings for which the job uses the instance's memory of the frame, a bit for each; 0 =

@@ -214,6 +214,7 @@ static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipe
         struct cox__binding *binding = &to->bindings[use->binding];
         binding->row_access = use->row_access;
         binding->access = use->access;
+        binding->coverage = use->coverage;
         binding->row_divisor = cox__row_divisor(use->row_divisor);
         binding->halo_rows = use->halo_rows;
     }
@@ -370,7 +371,7 @@ static void take_together(struct cox__pipeline *pipeline, const struct cox__sess
             else if (!pipeline->bytes[i])
                 pipeline->bytes[i] = cox__session_bytes(params, i);
 
-            reads |= of->access != COX__WRITE && !writes;
+            reads |= (of->access != COX__WRITE || cox__keeps_values(of)) && !writes;
             writes |= of->access != COX__READ;
         }
 
@@ -409,8 +410,8 @@ static uint32_t find_in_several(const struct cox__pipeline *pipeline)
 /* Find the bindings of which devices may keep rows; see struct cox__pipeline.
  *
  * A binding does not qualify if a stage does not ask for its origin: the kernel then expects memory
- * of the band, not of the whole frame. Images are made from host memory, so they do not qualify
- * either.
+ * of the band, not of the whole frame. Images are made from host memory, and rows that a pass writes
+ * in part are brought in from there, so they do not qualify either.
  *
  * A frame that loses kept rows starts over from its inputs. If the frame overwrites an input,
  * nothing is kept. */
@@ -425,7 +426,7 @@ static uint32_t find_resident(const struct cox__pipeline *pipeline)
         for (uint32_t p = 0; p < pipeline->pass_count; p++) {
             const struct cox__binding *of = &pipeline->passes[p].bindings[i];
             fits &= of->row_access == COX__UNUSED ||
-                    (!cox__is_own(of) && of->row_access != COX__REDUCE &&
+                    (!cox__is_own(of) && of->row_access != COX__REDUCE && !cox__keeps_values(of) &&
                      (of->row_access == COX__WHOLE || asks_origin(&pipeline->passes[p], i)));
         }
 

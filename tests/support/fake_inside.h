@@ -28,7 +28,6 @@ struct work {
     uint32_t pass;
     uint32_t first_row;
     uint32_t rows;
-    bool preserve;
     bool fetch;
     uint32_t resident, copied_out, set;
     uint32_t range_count, back_count;
