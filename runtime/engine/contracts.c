@@ -423,11 +423,13 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     const cox_status status = check_images(check, index, memory);
     if (status)
         return status;
-    if (scratch && !memory->written &&
-        (binding->access != COX__WRITE || cox__keeps_values(binding)))
+    if (scratch && !memory->written && binding->access != COX__WRITE)
         return REFUSE(check->log,
-                      "%sbuffer %u (%s): scratch is read, or written in part, before any pass has "
-                      "written all of it",
+                      "%sbuffer %u (%s): scratch is read before any pass has written it",
+                      check->where, index, name);
+    if (scratch && !memory->written && cox__keeps_values(binding))
+        return REFUSE(check->log,
+                      "%sbuffer %u (%s): scratch is partial, but no earlier pass has written it",
                       check->where, index, name);
     if (binding->row_access == COX__REDUCE && memory->reduced)
         return REFUSE(check->log, "%sbuffer %u (%s): two passes use it as REDUCE; only one may",

@@ -392,7 +392,8 @@ static struct work work_of(const struct cox__job *job, const struct cox__pipelin
                         .session = job->session};
     const struct cox__frame *frame = job->frame;
     if (frame) {
-        work.of_frame = frame->kind == COX__FRAME_OF_APPLICATION && frame->bands[job->band].kind != COX__BAND_CHECK;
+        const bool check = frame->bands && frame->bands[job->band].kind == COX__BAND_CHECK;
+        work.of_frame = frame->kind == COX__FRAME_OF_APPLICATION && !check;
         work.index = frame->index;
     }
     memcpy(work.ranges, job->ranges, job->range_count * sizeof job->ranges[0]);

@@ -463,7 +463,7 @@ Test(left_alone, refuses_partial_and_row_bytes_that_mean_nothing)
                                                                        "uint *to, int columns, int rows) {}"}),
                                          .buffers = COX_LIST(struct cox_buffer_layout, {.name = "in"},
                                                              {.name = "out", .scratch = true}, {.name = "to"})},
-            "(out): scratch is read, or written in part, before any pass has written all of it");
+            "(out): scratch is partial, but no earlier pass has written it");
     refused(
         &(struct cox_session_params){
             .passes = COX_LIST(struct cox_pass,
