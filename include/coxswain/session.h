@@ -60,10 +60,10 @@
  * array. Sizes must match on both sides: some drivers do not check the size of a struct.
  *
  * A kernel must write every element of its rows of a buffer that it writes. An element that it
- * leaves alone is undefined after the frame: it keeps its old value or becomes zero, and another
- * frame may do the other. It never shows another buffer or an earlier frame; only scratch may show
- * what the session's earlier frames left there. If elements shall keep their values, set
- * cox_argument.partial. Bytes between rows: see cox_buffer_layout.row_bytes.
+ * leaves alone is undefined: it keeps its old value or becomes zero, which depends on the device.
+ * It never shows another buffer or an earlier frame. In scratch it may also have a value from an
+ * earlier frame of the session. Elements that must keep their values need cox_argument.partial.
+ * For the bytes between rows see cox_buffer_layout.row_bytes.
  *
  * A kernel adds to a merged buffer (cox_buffer_layout.merge). Each band has a separate copy, which
  * starts with zeros.
@@ -164,10 +164,11 @@ struct cox_argument {
     /* The kernel also reads what was there before. A band that fails then fails its frame. */
     bool in_place;
 
-    /* The kernel may leave elements of its rows as they are; they keep their values. It does not
-     * read them, so a band that fails can be repeated. Devices with memory of their own then copy
-     * these rows in too. Not for merged buffers, nor for scratch that fused passes hand on. Other
-     * scratch must be written by an earlier pass. */
+    /* The kernel may leave elements of its rows alone; they keep their values. Staged devices copy
+     * the rows in first. The kernel does not read them, so a band that fails can be repeated.
+     *
+     * Not for merged buffers, and not for scratch between fused passes. An earlier pass must have
+     * written other scratch. */
     bool partial;
 
     uint32_t row_divisor; /* pass rows per buffer row; 0 = that of the buffer */
@@ -257,9 +258,8 @@ struct cox_buffer_layout {
      * at any row, use a pitch from cox_runtime_pitch_bytes. */
     size_t pitch_bytes;
 
-    /* Bytes at the start of a row that belong to the frame. The library never changes those between
-     * row_bytes and pitch_bytes, on any device; kernels should not either, and what they read there
-     * is undefined. 0 = pitch_bytes. Not for merged buffers. */
+    /* Bytes of a row that belong to the frame. 0 = pitch_bytes. The library never changes the bytes
+     * behind them, up to the pitch. A kernel must not use them. Not for merged buffers. */
     size_t row_bytes;
 
     uint32_t row_divisor; /* frame rows per buffer row, such as 2 for the chroma of 4:2:0; 0 = 1 */

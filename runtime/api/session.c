@@ -203,8 +203,8 @@ static cox_session *new_session(cox_runtime *runtime, const struct cox__session_
     return session;
 }
 
-/* To verify, send outputs to the devices too, unless the kernels write all elements: then those
- * that no kernel writes are the same everywhere, and whole rows can be compared. No binding is in
+/* To verify, send outputs to the devices too, unless the kernels write all elements. Those that no
+ * kernel writes are then the same everywhere, and whole rows can be compared. No binding is in
  * place for that, so bands can be repeated. */
 static void keep_outputs(struct cox__pass *pass)
 {

@@ -30,7 +30,7 @@ static inline size_t cox__row_bytes(const struct cox__binding *binding)
     return binding->row_bytes ? binding->row_bytes : binding->pitch_bytes;
 }
 
-/* Whether bytes between the rows belong to somebody else. */
+/* Whether there are bytes between the rows that do not belong to the frame. */
 static inline bool cox__has_gaps(const struct cox__binding *binding)
 {
     return cox__by_rows(binding) && cox__row_bytes(binding) < binding->pitch_bytes;

@@ -410,8 +410,8 @@ static uint32_t find_in_several(const struct cox__pipeline *pipeline)
 /* Find the bindings of which devices may keep rows; see struct cox__pipeline.
  *
  * A binding does not qualify if a stage does not ask for its origin: the kernel then expects memory
- * of the band, not of the whole frame. Images are made from host memory, and rows that a pass writes
- * in part are brought in from there, so they do not qualify either.
+ * of the band, not of the whole frame. Images are made from host memory, and rows that a pass
+ * writes in part are copied in from there, so they do not qualify either.
  *
  * A frame that loses kept rows starts over from its inputs. If the frame overwrites an input,
  * nothing is kept. */

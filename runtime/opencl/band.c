@@ -17,11 +17,11 @@
  * In every mode, REDUCE bindings live in a small device buffer per queue slot. It is filled with
  * zeros before the kernels and read after them.
  *
- * A kernel may leave elements of its rows alone (enum cox__coverage). In shared and mapped mode they
- * keep their value: the band object sends the device what the memory holds. Staged memory holds rows
- * of earlier frames, perhaps of other buffers. So the rows that a band writes are copied in
- * (COVERS_SOME) or filled with zeros (COVERS_UNKNOWN) before its kernels. The fill is the first
- * command on the compute queue, and runs while the copies in do. Scratch is not filled: it holds
+ * A kernel may leave elements of its rows alone (enum cox__coverage). In shared and mapped mode
+ * they keep their value: the band object sends the device what the memory holds. Staged memory
+ * holds rows of earlier frames, perhaps of other buffers. So the rows that a band writes are copied
+ * in (COVERS_SOME) or filled with zeros (COVERS_UNKNOWN) before its kernels. The fill is the first
+ * command on the compute queue, and runs while rows are copied in. Scratch is not filled: it holds
  * nothing but what earlier frames of this session left there.
  *
  * All functions run with the engine lock held.
@@ -274,7 +274,7 @@ static cl_int copy_bytes(struct cox__instance *instance, char *host, const struc
                                cox__cl_wait_list(&copy->after), event);
 }
 
-/* Rows with gaps between them: the gaps belong to somebody else. */
+/* Rows with gaps between them, which are not the frame's. */
 static cl_int copy_rectangle(struct cox__instance *instance, char *host, const struct copy *copy,
                              cl_event *event)
 {
@@ -472,7 +472,7 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
     return COX_OK;
 }
 
-/* Whether a device must not show what its memory holds in the rows of a binding that a pass writes. */
+/* Whether the rows of a binding must not show what the device's memory holds. */
 static bool must_clear(const struct cox__binding *binding)
 {
     return cox__written_by_rows(binding) && binding->access == COX__WRITE &&

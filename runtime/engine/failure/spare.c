@@ -140,7 +140,7 @@ void cox__spare_release(struct cox__spare *spare)
 /* ---- contents ---- */
 
 /* The part of a binding's memory that a band touches: `count` runs of `bytes`, from one to the next
- * `step`. The bytes between them belong to somebody else. */
+ * `step`. The bytes between them are not the frame's. */
 struct part {
     size_t offset, bytes, step;
     uint32_t count;

@@ -1,5 +1,4 @@
-/* What becomes of the elements that a kernel leaves alone, and of the bytes between rows, on devices with and without
- * memory of their own.
+/* What becomes of the elements that a kernel leaves alone, and of the bytes between rows, in all memory modes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/captured_log.h"
 #include <coxswain/coxswain.h>
@@ -282,7 +281,7 @@ Test(left_alone, a_later_pass_may_write_scratch_in_part)
 
 /* ---- bytes between rows ---- */
 
-/* An image with gaps, in memory of its own. */
+/* An image with gaps between its rows. */
 struct image {
     cox_buffer *buffer;
     size_t row_bytes, pitch_bytes;
