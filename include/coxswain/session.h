@@ -43,7 +43,7 @@
  *
  *   parameter                   what it gets
  *   global const T *NAME        the buffer NAME, read
- *   global T *NAME              the buffer NAME, written; what was there before is undefined
+ *   global T *NAME              the buffer NAME, written: each element of the band's rows
  *   int NAME_first_row          the buffer row at which NAME points: the band's first row, or the
  *                               first of its halo rows (cox_argument.halo_rows)
  *   int NAME_pitch              elements of type T from one row of NAME to the next
@@ -58,6 +58,12 @@
  *
  * T may be a type of OpenCL C, a typedef or `struct S`. A table of constants is a struct with an
  * array. Sizes must match on both sides: some drivers do not check the size of a struct.
+ *
+ * A kernel must write every element of its rows of a buffer that it writes. An element that it
+ * leaves alone is undefined: it keeps its old value or becomes zero, which depends on the device.
+ * It never shows another buffer or an earlier frame. In scratch it may also have a value from an
+ * earlier frame of the session. Elements that must keep their values need cox_argument.partial.
+ * For the bytes between rows see cox_buffer_layout.row_bytes.
  *
  * A kernel adds to a merged buffer (cox_buffer_layout.merge). Each band has a separate copy, which
  * starts with zeros.
@@ -158,6 +164,13 @@ struct cox_argument {
     /* The kernel also reads what was there before. A band that fails then fails its frame. */
     bool in_place;
 
+    /* The kernel may leave elements of its rows alone; they keep their values. Staged devices copy
+     * the rows in first. The kernel does not read them, so a band that fails can be repeated.
+     *
+     * Not for merged buffers, and not for scratch between fused passes. An earlier pass must have
+     * written other scratch. */
+    bool partial;
+
     uint32_t row_divisor; /* pass rows per buffer row; 0 = that of the buffer */
     size_t local_bytes;   /* of a `local` parameter */
 };
@@ -244,6 +257,10 @@ struct cox_buffer_layout {
      * not one of OpenCL C, and for a buffer that kernels take only as an image. To let bands begin
      * at any row, use a pitch from cox_runtime_pitch_bytes. */
     size_t pitch_bytes;
+
+    /* Bytes of a row that belong to the frame. 0 = pitch_bytes. The library never changes the bytes
+     * behind them, up to the pitch. A kernel must not use them. Not for merged buffers. */
+    size_t row_bytes;
 
     uint32_t row_divisor; /* frame rows per buffer row, such as 2 for the chroma of 4:2:0; 0 = 1 */
 

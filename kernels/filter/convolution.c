@@ -37,7 +37,7 @@ static cox_status read_shape(struct cox_filter_shape *to, const struct cox_filte
     if (status)
         return status;
 
-    const size_t row_bytes = cox__plan_columns(to) * cox__plan_sample_bytes(to);
+    const size_t row_bytes = cox__plan_input_bytes(to);
     const bool good = to->radius_x <= most && to->radius_y <= most &&
                       to->form <= COX_FILTER_EXCHANGE && !to->guide_pitch_bytes &&
                       cox__plan_pitch_ok(to->out_pitch_bytes, row_bytes);
@@ -102,6 +102,8 @@ cox_status cox__convolution_separable(const struct cox_filter_shape *given,
                                           shape.height, false);
     const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.height, false);
+    cox__plan_row_bytes(plan, in, cox__plan_input_bytes(&shape));
+    cox__plan_row_bytes(plan, out, cox__plan_input_bytes(&shape));
     const uint32_t sums = cox__plan_sums(plan, &shape, "sums of rows", sums_pitch(&shape));
 
     cox__plan_first_step(plan, &shape, "separable", "rows");
@@ -135,6 +137,8 @@ cox_status cox__convolution_full(const struct cox_filter_shape *given,
                                           shape.height, false);
     const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.height, false);
+    cox__plan_row_bytes(plan, in, cox__plan_input_bytes(&shape));
+    cox__plan_row_bytes(plan, out, cox__plan_input_bytes(&shape));
 
     cox__plan_pass(plan, "convolution", shape.height);
     cox__plan_use(plan, in, COX__HALO, COX__READ, shape.radius_y);

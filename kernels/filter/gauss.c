@@ -245,6 +245,8 @@ cox_status cox__gauss_filter(const struct cox_filter_shape *given,
                                           shape.height, false);
     const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.height, false);
+    cox__plan_row_bytes(plan, in, cox__plan_input_bytes(&shape));
+    cox__plan_row_bytes(plan, out, cox__plan_input_bytes(&shape));
 
     if (in_blocks(&shape))
         add_blocks_passes(plan, &shape, in, out);

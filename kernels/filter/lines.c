@@ -67,6 +67,8 @@ cox_status cox__lines_transposition(const struct cox_filter_shape *given,
                                           shape.height, false);
     const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.width, false);
+    cox__plan_row_bytes(plan, in, cox__plan_input_bytes(&shape));
+    cox__plan_row_bytes(plan, out, (size_t)4 * shape.height * shape.channels);
 
     cox__plan_pass(plan, "transpose", shape.width);
     cox__plan_use(plan, in, COX__WHOLE, COX__READ, 0);
@@ -137,6 +139,8 @@ cox_status cox__lines_prefix_sums(const struct cox_filter_shape *given,
                                           shape.height, false);
     const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape.out_pitch_bytes,
                                            shape.height, false);
+    cox__plan_row_bytes(plan, in, cox__plan_input_bytes(&shape));
+    cox__plan_row_bytes(plan, out, (size_t)4 * shape.width);
 
     cox__plan_pass(plan, "prefix sums", shape.height);
     cox__plan_use(plan, in, COX__ROWS, COX__READ, 0);

@@ -14,6 +14,11 @@ size_t cox__plan_sample_bytes(const struct cox_filter_shape *shape)
     return bytes[shape->sample];
 }
 
+size_t cox__plan_input_bytes(const struct cox_filter_shape *shape)
+{
+    return cox__plan_columns(shape) * cox__plan_sample_bytes(shape);
+}
+
 bool cox__plan_pitch_ok(size_t pitch_bytes, size_t row_bytes)
 {
     return pitch_bytes >= row_bytes && pitch_bytes % 4 == 0 && pitch_bytes <= INT32_MAX;
@@ -36,7 +41,7 @@ cox_status cox__plan_shape(struct cox_filter_shape *to, const struct cox_filter_
         to->group < GROUP_LEAST || to->group > GROUP_MOST || (to->group & (to->group - 1)))
         return COX_E_INVALID;
 
-    const size_t row_bytes = cox__plan_columns(to) * cox__plan_sample_bytes(to);
+    const size_t row_bytes = cox__plan_input_bytes(to);
     if (!cox__plan_pitch_ok(to->in_pitch_bytes, row_bytes) ||
         (to->guide_pitch_bytes && !cox__plan_pitch_ok(to->guide_pitch_bytes, row_bytes)))
         return COX_E_INVALID;
@@ -72,6 +77,11 @@ uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox__a
     return plan->binding_count++;
 }
 
+void cox__plan_row_bytes(struct cox__plan *plan, uint32_t binding, size_t row_bytes)
+{
+    plan->bindings[binding].row_bytes = row_bytes;
+}
+
 void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows)
 {
     plan->passes[plan->pass_count] = (struct cox__pass_spec){
@@ -93,8 +103,17 @@ void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox__row_acces
     if (halo_rows > pass->rows)
         halo_rows = pass->rows;
 
+    /* Scratch has bytes behind its rows that no kernel writes. */
+    enum cox__coverage coverage = COX__COVERS_UNKNOWN;
+    if (access == COX__WRITE && !plan->bindings[binding].scratch)
+        coverage = COX__COVERS_ALL;
+
     plan->uses[plan->pass_count - 1][pass->use_count++] = (struct cox__pass_binding){
-        .binding = binding, .row_access = contract, .access = access, .halo_rows = halo_rows};
+        .binding = binding,
+        .row_access = contract,
+        .access = access,
+        .coverage = coverage,
+        .halo_rows = halo_rows};
 }
 
 void cox__plan_divide(struct cox__plan *plan, uint32_t row_divisor)

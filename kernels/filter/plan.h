@@ -45,6 +45,9 @@ bool cox__plan_pitch_ok(size_t pitch_bytes, size_t row_bytes);
 
 size_t cox__plan_sample_bytes(const struct cox_filter_shape *shape);
 
+/* Bytes of a row of the input. */
+size_t cox__plan_input_bytes(const struct cox_filter_shape *shape);
+
 /* Elements of a row. */
 static inline uint32_t cox__plan_columns(const struct cox_filter_shape *shape)
 {
@@ -62,10 +65,14 @@ struct cox__plan *cox__plan_begin(void *storage, const struct cox__session_spec 
 uint32_t cox__plan_binding(struct cox__plan *plan, const char *name, enum cox__access access,
                            size_t pitch_bytes, uint32_t rows, bool scratch);
 
+/* Set the bytes of the application's rows, which may be fewer than the pitch. */
+void cox__plan_row_bytes(struct cox__plan *plan, uint32_t binding, size_t row_bytes);
+
 /* Begin a pass over `rows` rows. */
 void cox__plan_pass(struct cox__plan *plan, const char *name, uint32_t rows);
 
-/* State how the pass uses a binding. */
+/* State how the pass uses a binding. If it writes the application's rows, it writes every element
+ * of them. */
 void cox__plan_use(struct cox__plan *plan, uint32_t binding, enum cox__row_access contract,
                    enum cox__access access, uint32_t halo_rows);
 

@@ -81,6 +81,16 @@ struct storage {
 _Static_assert(sizeof(struct storage) <= sizeof(struct cox__pipeline_storage), "fits");
 _Static_assert(sizeof(struct cox__plan) <= sizeof(struct cox__pipeline_storage), "fits");
 
+static size_t in_row_bytes(const struct cox_tonemap_shape *shape)
+{
+    return shape->width * (size_t)(shape->in == COX_PIXEL_RGBA_FLOAT ? 16 : 8);
+}
+
+static size_t out_row_bytes(const struct cox_tonemap_shape *shape)
+{
+    return shape->width * (size_t)(shape->out == COX_PIXEL_RGBA16 ? 8 : 4);
+}
+
 static bool shape_ok(const struct cox_tonemap_shape *s)
 {
     if (s->width == 0 || s->height == 0 || s->width > SIZE_MAX_PIXELS ||
@@ -225,12 +235,15 @@ static void map_in_one_pass(const struct cox_tonemap_shape *shape, struct storag
     storage->bindings[0] = (struct cox__binding){.name = "input",
                                                  .row_access = COX__ROWS,
                                                  .access = COX__READ,
-                                                 .pitch_bytes = shape->in_pitch_bytes};
+                                                 .pitch_bytes = shape->in_pitch_bytes,
+                                                 .row_bytes = in_row_bytes(shape)};
 
     storage->bindings[1] = (struct cox__binding){.name = "output",
                                                  .row_access = COX__ROWS,
                                                  .access = COX__WRITE,
-                                                 .pitch_bytes = shape->out_pitch_bytes};
+                                                 .coverage = COX__COVERS_ALL,
+                                                 .pitch_bytes = shape->out_pitch_bytes,
+                                                 .row_bytes = out_row_bytes(shape)};
 
     mapping_variants(shape, storage->variants, storage->options[0], storage->options[1]);
     storage->args[0] = (struct cox__arg)COX__ARG_BUFFER(0);
@@ -275,6 +288,8 @@ static void map_in_passes(const struct cox_tonemap_shape *shape, struct cox__pla
     const uint32_t out = cox__plan_binding(plan, "output", COX__WRITE, shape->out_pitch_bytes,
                                            shape->height, false);
     const struct cox__local_scratch scratch = cox__local_bindings(plan, &local);
+    cox__plan_row_bytes(plan, in, in_row_bytes(shape));
+    cox__plan_row_bytes(plan, out, out_row_bytes(shape));
 
     cox__plan_pass(plan, "blocks", shape->height);
     cox__plan_use(plan, in, COX__ROWS, COX__READ, 0);
@@ -354,7 +369,8 @@ cox_status cox__tonemap_analysis_spec(const struct cox_tonemap_shape *given,
     storage->bindings[0] = (struct cox__binding){.name = "input",
                                                  .row_access = COX__ROWS,
                                                  .access = COX__READ,
-                                                 .pitch_bytes = shape->in_pitch_bytes};
+                                                 .pitch_bytes = shape->in_pitch_bytes,
+                                                 .row_bytes = in_row_bytes(shape)};
 
     storage->bindings[1] = (struct cox__binding){.name = "histogram",
                                                  .row_access = COX__REDUCE,

@@ -352,9 +352,14 @@ static uint32_t add_planes(struct cox__binding *bindings, const struct cox_video
                                    .row_access = COX__ROWS,
                                    .access = access,
                                    .pitch_bytes = pitches[i],
+                                   .row_bytes = planes[i].row_bytes,
                                    .row_divisor = planes[i].row_divisor};
-        if (paired)
+        if (access == COX__WRITE)
+            b->coverage = COX__COVERS_ALL;
+        if (paired) {
             b->pitch_bytes = 2 * pitches[i];
+            b->row_bytes = pitches[i] + planes[i].row_bytes;
+        }
         if (box_downscale)
             b->row_divisor = 1;
 

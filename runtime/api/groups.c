@@ -140,10 +140,15 @@ static const char *find_misfit(const struct cox_argument *argument,
     if (argument->local_bytes && parameter->kind != COX__PARAMETER_LOCAL)
         return "local_bytes is set, but it is not local memory";
     if (!is_buffer && (argument->buffer || argument->halo_rows || argument->whole ||
-                       argument->in_place || argument->row_divisor))
-        return "buffer, halo_rows, whole, in_place or row_divisor is set, but it is not a buffer";
+                       argument->in_place || argument->partial || argument->row_divisor))
+        return "buffer, halo_rows, whole, in_place, partial or row_divisor is set, but it is not a "
+               "buffer";
     if (argument->in_place && parameter->reads_only)
         return "in_place is set, but the kernel only reads it";
+    if (argument->partial && parameter->reads_only)
+        return "partial is set, but the kernel only reads it";
+    if (argument->partial && argument->in_place)
+        return "in_place and partial are both set; in_place alone keeps values too";
     if (argument->whole && argument->halo_rows)
         return "halo_rows and whole are both set";
 
@@ -359,6 +364,15 @@ static cox_status lay_out_buffer(struct cox__resolved *r, uint32_t b)
     if (!binding->pitch_bytes)
         binding->pitch_bytes = (size_t)buffer->columns * buffer->element_bytes;
 
+    binding->row_bytes = given->row_bytes;
+    if (given->row_bytes > binding->pitch_bytes)
+        return COX__REFUSE(r->log, "buffer %s: row_bytes is %zu; allowed: 0 to the pitch, %zu",
+                           buffer->name, given->row_bytes, binding->pitch_bytes);
+    if (given->row_bytes && given->merge)
+        return COX__REFUSE(r->log,
+                           "buffer %s has `merge`, but `row_bytes` is %zu; a merged buffer is not "
+                           "accessed by rows",
+                           buffer->name, given->row_bytes);
     if (given->merge && !given->bytes)
         return COX__REFUSE(r->log, "buffer %s has `merge`; set its `bytes` too", buffer->name);
     if (!binding->pitch_bytes && !binding->bytes)

@@ -228,7 +228,7 @@ static cox_status resolve_arguments(struct cox__resolved *r)
 struct touch {
     bool used, reads, writes;
     bool writes_before_reading; /* a later parameter of the group reads it */
-    bool whole, in_place, has_two_divisors;
+    bool whole, in_place, partial, has_two_divisors;
     uint32_t halo_rows, row_divisor;
 
     /* A kernel that takes a pointer to the buffer, but not the row at which this begins. */
@@ -254,6 +254,7 @@ static void touch_parameter(struct touch *touch, const struct cox__group_member 
 
     touch->whole |= given->whole;
     touch->in_place |= given->in_place;
+    touch->partial |= given->partial;
     if (given->halo_rows > touch->halo_rows)
         touch->halo_rows = given->halo_rows;
 
@@ -292,6 +293,8 @@ static cox_status set_written(const struct cox__resolved *r, const struct touch 
             r->bindings[b].name);
 
     out->access = touch->in_place ? COX__READ_WRITE : COX__WRITE;
+    if (touch->partial && !touch->in_place)
+        out->coverage = COX__COVERS_SOME;
     return COX_OK;
 }
 
@@ -313,6 +316,12 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
                            "accessed by rows",
                            buffer->name, touch->halo_rows);
 
+    if (buffer->merge && touch->partial)
+        return COX__REFUSE(r->log,
+                           "buffer %s has `merge`, but `partial` is set; a merged buffer starts "
+                           "with zeros",
+                           buffer->name);
+
     /* A whole buffer, or one that each band has for itself and that is merged. */
     if (buffer->merge && touch->writes) {
         out->row_access = COX__REDUCE;
@@ -331,6 +340,12 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
 
     /* A buffer by rows. `own`: each band has its own memory for it. */
     const bool own = touch->writes_before_reading;
+    if (own && touch->partial)
+        return COX__REFUSE(
+            r->log,
+            "buffer %s is handed on to a fused pass, but `partial` is set; each band has its own "
+            "memory for it, without old values",
+            buffer->name);
     if (own && !buffer->scratch)
         return COX__REFUSE(
             r->log,
@@ -438,6 +453,7 @@ static void summarise_buffer(struct cox__resolved *r, uint32_t b)
 
             binding->row_access = use->row_access;
             binding->access = use->access;
+            binding->coverage = use->coverage;
             binding->halo_rows = use->halo_rows;
         }
 }

@@ -205,13 +205,14 @@ static cox_session *new_session(cox_runtime *runtime, const struct cox__session_
     return session;
 }
 
-/* To verify, send outputs to the devices too: then the bytes that no kernel writes are the same
- * everywhere, and whole rows can be compared. No binding is in place for that, so bands can be
- * repeated. */
+/* To verify, send outputs to the devices too, unless the kernels write all elements. Those that no
+ * kernel writes are then the same everywhere, and whole rows can be compared. No binding is in
+ * place for that, so bands can be repeated. */
 static void keep_outputs(struct cox__pass *pass)
 {
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        if (pass->bindings[i].row_access == COX__ROWS && pass->bindings[i].access == COX__WRITE)
+        if (pass->bindings[i].row_access == COX__ROWS && pass->bindings[i].access == COX__WRITE &&
+            pass->bindings[i].coverage == COX__COVERS_UNKNOWN)
             pass->bindings[i].access = COX__READ_WRITE;
 }
 

@@ -26,6 +26,13 @@ enum cox__row_access {
 
 enum cox__access { COX__READ = 0, COX__WRITE = 1, COX__READ_WRITE = 2 };
 
+/* What becomes of an element that a pass leaves alone in rows that it writes. */
+enum cox__coverage {
+    COX__COVERS_UNKNOWN = 0, /* it keeps its value or becomes zero; devices clear their memory */
+    COX__COVERS_ALL = 1,     /* there is no such element: a promise that nothing checks */
+    COX__COVERS_SOME = 2,    /* it keeps its value: devices get the rows first */
+};
+
 /* One buffer of the frame. A kernel should take a COX__READ binding as a pointer to const: a
  * write to it would change what other devices read. The log warns of a kernel that does not. */
 struct cox__binding {
@@ -36,7 +43,12 @@ struct cox__binding {
      * scratch that is each band's own. */
     enum cox__access access;
 
-    size_t pitch_bytes;   /* ROWS, HALO */
+    enum cox__coverage coverage; /* ROWS with WRITE; of others it is not read */
+    size_t pitch_bytes;          /* ROWS, HALO */
+
+    /* ROWS, HALO: bytes of a row that are copied and compared, at its start; 0 = pitch_bytes. */
+    size_t row_bytes;
+
     uint32_t row_divisor; /* ROWS, HALO: frame rows per buffer row; 0 = 1 */
     uint32_t halo_rows;   /* HALO: in buffer rows */
     size_t bytes;         /* WHOLE, REDUCE */
@@ -133,6 +145,7 @@ struct cox__pass_binding {
     uint32_t binding; /* index in cox__session_spec.bindings */
     enum cox__row_access row_access;
     enum cox__access access;
+    enum cox__coverage coverage;
     uint32_t row_divisor; /* ROWS, HALO: rows of the pass per buffer row; 0 = 1 */
     uint32_t halo_rows;
 };

@@ -133,9 +133,8 @@ struct cox__job {
     uint32_t rows;
     struct cox__mem *const *mems; /* per binding; valid until the job has ended, like `params` */
     const void *params;
-    bool preserve; /* outputs are inputs too: bytes that no kernel writes keep their value */
-    bool alone;    /* no other band is under way on the instance, so only its own parts overlap */
-    bool polled;   /* the engine polls it closely and needs no post */
+    bool alone;  /* no other band is under way on the instance, so only its own parts overlap */
+    bool polled; /* the engine polls it closely and needs no post */
 
     /* On an instance that keeps rows (instance_resident): */
     /* bindings for which the job uses the instance's memory of the frame, a bit for each; 0 =
@@ -144,6 +143,9 @@ struct cox__job {
     uint32_t set; /* the number of that memory */
     /* of `resident` bindings that stay: the piece of the pipeline's kept memory */
     unsigned char kept[COX_BUFFERS_MAX];
+    /* `resident` bindings of which the device's memory has the job's rows already, a bit for each:
+     * rows that a kernel leaves alone show nothing else */
+    uint32_t own_rows;
     /* rows of `resident` bindings to copy in before the kernels; for a fetch: to copy out */
     uint32_t range_count;
     struct cox__job_range ranges[COX__JOB_RANGES_MAX];

@@ -17,6 +17,25 @@ static inline bool cox__written_by_rows(const struct cox__binding *binding)
     return binding->row_access == COX__ROWS && binding->access != COX__READ;
 }
 
+/* Whether devices need what the memory of such rows held before the pass. */
+static inline bool cox__keeps_values(const struct cox__binding *binding)
+{
+    return binding->access == COX__READ_WRITE ||
+           (cox__written_by_rows(binding) && binding->coverage == COX__COVERS_SOME);
+}
+
+/* The bytes of a row that belong to the frame. */
+static inline size_t cox__row_bytes(const struct cox__binding *binding)
+{
+    return binding->row_bytes ? binding->row_bytes : binding->pitch_bytes;
+}
+
+/* Whether there are bytes between the rows that do not belong to the frame. */
+static inline bool cox__has_gaps(const struct cox__binding *binding)
+{
+    return cox__by_rows(binding) && cox__row_bytes(binding) < binding->pitch_bytes;
+}
+
 /* Whether each band has its own memory for the binding, which no other pass or device sees. */
 static inline bool cox__is_own(const struct cox__binding *binding)
 {

@@ -32,6 +32,26 @@ static cox_status check_pitch(const struct cox__binding *binding, uint32_t index
     if (!binding->pitch_bytes || binding->pitch_bytes > most)
         return REFUSE(log, "buffer %u (%s): a pitch of %zu bytes; allowed: 1 to %zu", index,
                       cox__binding_name(binding), binding->pitch_bytes, most);
+    if (binding->row_bytes > binding->pitch_bytes)
+        return REFUSE(log, "buffer %u (%s): rows of %zu bytes; allowed: 0 to the pitch, %zu", index,
+                      cox__binding_name(binding), binding->row_bytes, binding->pitch_bytes);
+
+    return COX_OK;
+}
+
+/* Refuse an unknown coverage, and COVERS_SOME of what is not written by rows. */
+static cox_status check_coverage(const struct cox__binding *binding, uint32_t index,
+                                 const struct cox__log *log)
+{
+    if ((unsigned)binding->coverage > COX__COVERS_SOME)
+        return REFUSE(log, "buffer %u (%s): unknown coverage %d; allowed: 0 to %d", index,
+                      cox__binding_name(binding), (int)binding->coverage, COX__COVERS_SOME);
+    if (binding->coverage == COX__COVERS_SOME && !cox__written_by_rows(binding))
+        return REFUSE(
+            log,
+            "buffer %u (%s) is partial, which needs row access ROWS, not %s, and a kernel "
+            "that writes it",
+            index, cox__binding_name(binding), row_access_names[binding->row_access]);
 
     return COX_OK;
 }
@@ -46,6 +66,10 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
             log, "buffer %u (%s): unknown row access %d or access %d; allowed: 0 to %d and 0 to %d",
             index, name, (int)binding->row_access, (int)binding->access, COX__REDUCE,
             COX__READ_WRITE);
+
+    const cox_status covered = check_coverage(binding, index, log);
+    if (covered)
+        return covered;
     if (binding->halo_rows && binding->row_access != COX__HALO)
         return REFUSE(log, "buffer %u (%s): halo_rows is %u, which needs row access HALO, not %s",
                       index, name, binding->halo_rows, row_access_names[binding->row_access]);
@@ -269,6 +293,7 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
 
     binding->row_access = use->row_access;
     binding->access = use->access;
+    binding->coverage = use->coverage;
     binding->row_divisor = use->row_divisor;
     binding->halo_rows = use->halo_rows;
 
@@ -401,6 +426,10 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
     if (scratch && !memory->written && binding->access != COX__WRITE)
         return REFUSE(check->log,
                       "%sbuffer %u (%s): scratch is read before any pass has written it",
+                      check->where, index, name);
+    if (scratch && !memory->written && cox__keeps_values(binding))
+        return REFUSE(check->log,
+                      "%sbuffer %u (%s): scratch is partial, but no earlier pass has written it",
                       check->where, index, name);
     if (binding->row_access == COX__REDUCE && memory->reduced)
         return REFUSE(check->log, "%sbuffer %u (%s): two passes use it as REDUCE; only one may",

@@ -214,6 +214,7 @@ static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipe
         struct cox__binding *binding = &to->bindings[use->binding];
         binding->row_access = use->row_access;
         binding->access = use->access;
+        binding->coverage = use->coverage;
         binding->row_divisor = cox__row_divisor(use->row_divisor);
         binding->halo_rows = use->halo_rows;
     }
@@ -370,7 +371,7 @@ static void take_together(struct cox__pipeline *pipeline, const struct cox__sess
             else if (!pipeline->bytes[i])
                 pipeline->bytes[i] = cox__session_bytes(params, i);
 
-            reads |= of->access != COX__WRITE && !writes;
+            reads |= (of->access != COX__WRITE || cox__keeps_values(of)) && !writes;
             writes |= of->access != COX__READ;
         }
 
@@ -425,6 +426,17 @@ static bool can_keep(const struct cox__pipeline *pipeline, uint32_t binding)
     return true;
 }
 
+/* Whether some pass needs what the binding's memory held before it. */
+static bool keeps_values(const struct cox__pipeline *pipeline, uint32_t binding)
+{
+    for (uint32_t p = 0; p < pipeline->pass_count; p++)
+        if (cox__is_shared(&pipeline->passes[p].bindings[binding]) &&
+            cox__keeps_values(&pipeline->passes[p].bindings[binding]))
+            return true;
+
+    return false;
+}
+
 /* Whether a frame changes what it has read. */
 static bool overwrites(const struct cox__pipeline *pipeline)
 {
@@ -442,8 +454,8 @@ static bool overwrites(const struct cox__pipeline *pipeline)
 /* Find the bindings of which devices may keep rows; see struct cox__pipeline.
  *
  * A binding does not qualify if a stage does not ask for its origin: the kernel then expects memory
- * of the band, not of the whole frame. Images are made from host memory, so they do not qualify
- * either.
+ * of the band, not of the whole frame. Images are made from host memory, and rows that a pass
+ * writes in part are copied in from there, so they do not qualify either.
  *
  * A frame that loses kept rows starts over from its inputs. If the frame overwrites an input,
  * nothing is kept. */
@@ -456,7 +468,8 @@ static uint32_t find_resident(const struct cox__pipeline *pipeline)
 
     for (uint32_t i = 0; i < pipeline->binding_count; i++)
         if (pipeline->bindings[i].pitch_bytes && cox__by_rows(&pipeline->bindings[i]) &&
-            can_keep(pipeline, i) && pipeline->in_several >> i & 1)
+            can_keep(pipeline, i) && !keeps_values(pipeline, i) &&
+            pipeline->in_several >> i & 1)
             resident |= UINT32_C(1) << i;
 
     return resident;

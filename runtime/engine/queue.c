@@ -94,7 +94,6 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     job->band = band;
     job->first_row = frame->reports[band].first_row;
     job->rows = frame->reports[band].rows;
-    job->preserve = check; /* the rows are compared with all that is in them */
     job->alone = is_empty(slot->queue);
     job->polled = session->settings.polls_closely &&
                   session->devices.list[slot->queue->device].polled;

@@ -17,29 +17,41 @@
  * In every mode, REDUCE bindings live in a small device buffer per queue slot. It is filled with
  * zeros before the kernels and read after them.
  *
+ * A kernel may leave elements of its rows alone (enum cox__coverage). In shared and mapped mode
+ * they keep their value: the band object sends the device what the memory holds. Staged memory
+ * holds rows of earlier frames, perhaps of other buffers. So the rows that a band writes are copied
+ * in (COVERS_SOME) or filled with zeros (COVERS_UNKNOWN) before its kernels. The fill is the first
+ * command on the compute queue, and runs while rows are copied in. Scratch is not filled: it holds
+ * nothing but what earlier frames of this session left there.
+ *
  * All functions run with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
 #include "object.h"
 
+/* Fill part of a device buffer with zeros before the band's kernels. The event is kept: no other
+ * command's event reports a failure of this one. */
+static cox_status clear(struct cox__instance *instance, struct cox__cl_slot *slot, cl_mem mem,
+                        size_t offset, size_t bytes)
+{
+    cl_event event;
+    const struct cox__driver_call call = cox__cl_call(instance);
+    const cl_int code = cox__cl_device_memory_clear(instance, mem, offset, bytes, &event);
+
+    return cox__cl_slot_enqueued(instance, slot, COX__CL_CLEAR, &call, code, event,
+                                 "clEnqueueFillBuffer");
+}
+
 static cox_status clear_partials(struct cox__instance *instance, const struct cox__pass *pass,
                                  struct cox__cl_slot *slot, cl_mem *mems)
 {
-    const cl_uchar zero = 0;
-
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         if (binding->row_access != COX__REDUCE)
             continue;
 
         mems[i] = slot->mems[i];
-        cl_event event; /* kept: no other command's event reports a failure of this one */
-        const struct cox__driver_call call = cox__cl_call(instance);
-        cl_int code = clEnqueueFillBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], mems[i], &zero,
-                                          1, 0, binding->bytes, 0, NULL, &event);
-
-        const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_CLEAR, &call, code,
-                                                        event, "clEnqueueFillBuffer");
+        const cox_status status = clear(instance, slot, mems[i], 0, binding->bytes);
         if (status)
             return status;
     }
@@ -158,9 +170,11 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
             continue;
         }
 
-        /* Bytes that no kernel writes must keep their value. */
+        /* Bytes that no kernel writes must keep their value, also on a device that works on a copy
+         * of the host's memory. */
         enum cox__access access = binding->access;
-        if (job->preserve && access == COX__WRITE)
+        if (access == COX__WRITE &&
+            (binding->coverage != COX__COVERS_ALL || cox__has_gaps(binding)))
             access = COX__READ_WRITE;
 
         struct cox__cl_object *object =
@@ -232,50 +246,103 @@ static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job
 
 /* ---- staged mode ---- */
 
-/* Copy `bytes` between a binding's host memory, from byte `offset` on, and device memory, from byte
- * `there` on. `in`: to the device. */
-static cox_status copy(struct cox__instance *instance, struct cox__job *job,
-                       struct cox__cl_slot *slot, uint32_t index, bool in, cl_mem mem, size_t there,
-                       size_t offset, size_t bytes, cl_event after)
-{
-    char *here = (char *)job->mems[index]->data + offset;
-    cl_event event;
-    const struct cox__driver_call call = cox__cl_call(instance);
+/* What a copy between the host and a staged device moves: `count` rows of a binding, or all of a
+ * binding that is not by rows. */
+struct copy {
+    const struct cox__binding *binding;
+    uint32_t index;
+    bool in; /* to the device */
+    cl_mem mem;
+    uint32_t origin; /* the buffer row at which `mem` begins */
+    uint32_t first;
+    uint32_t count;
+    cl_event after; /* a copy out waits for it; NULL = none */
+};
 
-    if (in) {
-        const cl_int code = clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_IN], mem, CL_FALSE,
-                                                 there, bytes, here, 0, NULL, &event);
-        return cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_IN, &call, code, event,
-                                     "clEnqueueWriteBuffer");
+static cl_int copy_bytes(struct cox__instance *instance, char *host, const struct copy *copy,
+                         cl_event *event)
+{
+    const size_t here = row_offset(copy->binding, copy->first);
+    const size_t there = row_offset(copy->binding, copy->first - copy->origin);
+    const size_t bytes = rows_bytes(copy->binding, copy->count);
+
+    if (copy->in)
+        return clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_IN], copy->mem, CL_FALSE, there,
+                                    bytes, host + here, 0, NULL, event);
+    return clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], copy->mem, CL_FALSE, there,
+                               bytes, host + here, copy->after != NULL,
+                               cox__cl_wait_list(&copy->after), event);
+}
+
+/* Rows with gaps between them, which are not the frame's. */
+static cl_int copy_rectangle(struct cox__instance *instance, char *host, const struct copy *copy,
+                             cl_event *event)
+{
+    const size_t pitch = copy->binding->pitch_bytes;
+    const size_t here[3] = {0, copy->first, 0}, there[3] = {0, copy->first - copy->origin, 0};
+    const size_t region[3] = {cox__row_bytes(copy->binding), copy->count, 1};
+
+    if (copy->in)
+        return clEnqueueWriteBufferRect(instance->queues[COX__CL_QUEUE_IN], copy->mem, CL_FALSE,
+                                        there, here, region, pitch, 0, pitch, 0, host, 0, NULL,
+                                        event);
+    return clEnqueueReadBufferRect(instance->queues[COX__CL_QUEUE_OUT], copy->mem, CL_FALSE, there,
+                                   here, region, pitch, 0, pitch, 0, host, copy->after != NULL,
+                                   cox__cl_wait_list(&copy->after), event);
+}
+
+static cox_status enqueue_copy(struct cox__instance *instance, const struct cox__job *job,
+                               struct cox__cl_slot *slot, const struct copy *copy)
+{
+    char *host = job->mems[copy->index]->data;
+    const bool gaps = cox__has_gaps(copy->binding);
+    enum cox__cl_command kind = COX__CL_COPY_OUT;
+    const char *name = gaps ? "clEnqueueReadBufferRect" : "clEnqueueReadBuffer";
+    if (copy->in) {
+        kind = COX__CL_COPY_IN;
+        name = gaps ? "clEnqueueWriteBufferRect" : "clEnqueueWriteBuffer";
     }
 
-    const cl_int code = clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], mem, CL_FALSE,
-                                            there, bytes, here, after != NULL,
-                                            cox__cl_wait_list(&after), &event);
+    cl_event event;
+    cl_int code;
+    const struct cox__driver_call call = cox__cl_call(instance);
+    if (gaps)
+        code = copy_rectangle(instance, host, copy, &event);
+    else
+        code = copy_bytes(instance, host, copy, &event);
 
-    return cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call, code, event,
-                                 "clEnqueueReadBuffer");
+    return cox__cl_slot_enqueued(instance, slot, kind, &call, code, event, name);
 }
 
 /* Rows of a binding to or from the slot's device memory, which begins at buffer row `origin`. */
-static cox_status copy_of_slot(struct cox__instance *instance, struct cox__job *job,
+static cox_status copy_of_slot(struct cox__instance *instance, const struct cox__job *job,
                                struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t origin,
                                uint32_t first, uint32_t count, cl_event after)
 {
-    const struct cox__binding *binding = &cox__cl_pass(instance, job)->bindings[index];
-    return copy(instance, job, slot, index, in, slot->mems[index],
-                row_offset(binding, first - origin), row_offset(binding, first),
-                rows_bytes(binding, count), after);
+    const struct copy copy = {.binding = &cox__cl_pass(instance, job)->bindings[index],
+                              .index = index,
+                              .in = in,
+                              .mem = slot->mems[index],
+                              .origin = origin,
+                              .first = first,
+                              .count = count,
+                              .after = after};
+    return enqueue_copy(instance, job, slot, &copy);
 }
 
 /* Copy rows of a binding to or from the frame's memory on the device. */
-static cox_status copy_of_set(struct cox__instance *instance, struct cox__job *job,
+static cox_status copy_of_set(struct cox__instance *instance, const struct cox__job *job,
                               struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t first,
                               uint32_t count, cl_event after)
 {
-    const size_t pitch = instance->pipeline->bindings[index].pitch_bytes;
-    return copy(instance, job, slot, index, in, cox__cl_resident_mem(instance, job, index),
-                first * pitch, first * pitch, count * pitch, after);
+    const struct copy copy = {.binding = &instance->pipeline->bindings[index],
+                              .index = index,
+                              .in = in,
+                              .mem = cox__cl_resident_mem(instance, job, index),
+                              .first = first,
+                              .count = count,
+                              .after = after};
+    return enqueue_copy(instance, job, slot, &copy);
 }
 
 /* Where a band's memory lies while it is enqueued piece by piece. */
@@ -348,7 +415,8 @@ static cox_status copy_binding_in(struct cox__instance *instance, struct cox__jo
     state->origins[index] = first;
 
     const bool copied = !cox__is_own(binding) && !(pass->only_images >> index & 1);
-    if (!copied || !due || (binding->access == COX__WRITE && !job->preserve))
+    const bool needed = binding->access == COX__READ || cox__keeps_values(binding);
+    if (!copied || !due || !needed)
         return COX_OK;
     return copy_of_slot(instance, job, slot, index, true, state->band_origins[index], first, count,
                         NULL);
@@ -419,6 +487,37 @@ static bool copies_rows(const struct cox__pass *pass, const struct cox__job *job
     return rows >= job->rows / 2;
 }
 
+/* Whether the rows of a binding must not show what the device's memory holds. */
+static bool must_clear(const struct cox__job *job, const struct cox__binding *binding,
+                       uint32_t index)
+{
+    return cox__written_by_rows(binding) && binding->access == COX__WRITE &&
+           binding->coverage == COX__COVERS_UNKNOWN && !binding->scratch &&
+           !(job->own_rows >> index & 1);
+}
+
+static cox_status clear_outputs(struct cox__instance *instance, const struct cox__job *job,
+                                struct cox__cl_slot *slot, const struct staging *state)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    cox_status status = COX_OK;
+
+    for (uint32_t i = 0; i < pass->binding_count && status == COX_OK; i++) {
+        const struct cox__binding *binding = &pass->bindings[i];
+        const size_t bytes = rows_bytes(binding, state->band_counts[i]);
+        if (!must_clear(job, binding, i))
+            continue;
+
+        if (cox__cl_keeps(job, i))
+            status = clear(instance, slot, cox__cl_resident_mem(instance, job, i),
+                           row_offset(binding, state->band_origins[i]), bytes);
+        else
+            status = clear(instance, slot, slot->mems[i], 0, bytes);
+    }
+
+    return status;
+}
+
 /* Rows of a piece. A band with images is one piece: images are of the whole band. So is a band
  * whose rows are on the device already: there are no copies for its kernels to overlap.
  *
@@ -451,6 +550,9 @@ static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job
                                        &state.band_counts[i]);
 
     cox_status status = clear_partials(instance, pass, slot, state.mems);
+    if (status == COX_OK)
+        status = clear_outputs(instance, job, slot, &state);
+
     for (uint32_t done = 0, piece = 0; status == COX_OK && done < job->rows; piece++) {
         const uint32_t rows = cox__min_u64(job->rows - done, piece_rows);
         const struct cox__cl_launch launch = {.job = job,

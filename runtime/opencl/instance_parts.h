@@ -209,7 +209,11 @@ cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slo
 
 /* ---- device_memory.c ---- */
 
-/* Allocate device memory and write its first bytes. Some drivers allocate at first use, and a frame
+/* Enqueue on the compute queue: fill a range with zeros. `event` may be NULL. */
+cl_int cox__cl_device_memory_clear(const struct cox__instance *instance, cl_mem mem, size_t offset,
+                                   size_t bytes, cl_event *event);
+
+/* Allocate device memory and fill it with zeros. Some drivers allocate at first use, and a frame
  * under way is the wrong time to run out of memory. */
 cl_int cox__cl_device_memory_make(struct cox__instance *instance, cl_mem_flags flags, size_t bytes,
                                   cl_mem *out);

@@ -98,14 +98,14 @@ static bool is_verified(void)
            !logged("shadow runs and checks are");
 }
 
-/* Whether bytes that no kernel writes stay unchanged. A staged device copies whole rows back. A device that fails
- * or is given up leaves garbage. */
+/* Whether bytes that no kernel writes are defined. A device that fails or is given up leaves garbage there, except
+ * where they keep their values in any case. */
 static bool keeps_padding(void)
 {
     static const enum fake_fault_kind garbage[] = {FAKE_EVENT_FAILS, FAKE_FAILS_LATE, FAKE_DEVICE_DIES};
     bool keeps = !logged("are abandoned");
-    for (uint32_t d = 0; d < w.info.device_count; d++)
-        keeps = keeps && (w.info.devices[d].mode != COX_MODE_STAGED || w.params.verify > 0);
+    if (w.frames->rest != REST_UNDEFINED && !is_in_place())
+        return true;
     for (uint32_t i = 0; i < 3; i++)
         keeps = keeps && !fake_struck_by(w.fake, garbage[i]);
     return keeps;
@@ -608,11 +608,13 @@ static void play(void)
     w.sets = 1 + take() % SETS_MAX;
     w.frames = shape_frames_padded(w.rig, shape_of(kind, look), rows, 4, pitches[look / 8 % 4], w.sets);
     choose_pass_devices(w.frames, kind / 64, devices.device_count);
+    shape_set_rest(w.frames, look / 64 == 3 ? REST_GAPS : look / 64 == 2 ? REST_PARTIAL : REST_UNDEFINED);
     w.frames->wrapped = look / 32 % 2; /* the first buffers are not wrapped */
     for (uint32_t i = 0; i < w.sets; i++)
         w.anew[i] = w.frames->wrapped;
-    tell("frames: %s, %u rows of 4 bytes, %u apart, %u sets of%s buffers\n", shape_name(w.frames->shape), rows,
-         w.frames->pitch, w.sets, w.frames->wrapped ? " wrapped" : "");
+    static const char *const rests[] = {"", ", written in part", ", with gaps"};
+    tell("frames: %s, %u rows of 4 bytes, %u apart%s, %u sets of%s buffers\n", shape_name(w.frames->shape), rows,
+         w.frames->pitch, rests[w.frames->rest], w.sets, w.frames->wrapped ? " wrapped" : "");
     static const uint64_t takes[] = {0, 0, 0, 1000000, 60000000, 300000000, 2500000000, UINT64_MAX};
     const uint32_t tasks = take();
     w.task_ns[0] = takes[tasks % 8];

@@ -386,7 +386,6 @@ static struct work work_of(const struct cox__job *job, const struct cox__pipelin
                         .pass = job->pass,
                         .first_row = job->first_row,
                         .rows = job->rows,
-                        .preserve = job->preserve,
                         .fetch = job->fetch,
                         .resident = job->resident,
                         .copied_out = job->out,
@@ -397,7 +396,8 @@ static struct work work_of(const struct cox__job *job, const struct cox__pipelin
                         .session = job->session};
     const struct cox__frame *frame = job->frame;
     if (frame) {
-        work.of_frame = frame->kind == COX__FRAME_OF_APPLICATION && !job->preserve; /* else a check */
+        const bool check = frame->bands && frame->bands[job->band].kind == COX__BAND_CHECK;
+        work.of_frame = frame->kind == COX__FRAME_OF_APPLICATION && !check;
         work.index = frame->index;
     }
     memcpy(work.ranges, job->ranges, job->range_count * sizeof job->ranges[0]);

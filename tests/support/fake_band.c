@@ -41,13 +41,28 @@ static unsigned char *kept_data(const struct cox__instance *instance, const stru
     return instance->sets[work->set * COX_BUFFERS_MAX + binding];
 }
 
+/* Copy or fill rows of a binding, but not the bytes between them. Without `from`: fill. */
+static void put_rows(const struct cox__binding *binding, unsigned char *to, const unsigned char *from, int fill,
+                     size_t bytes)
+{
+    const bool gaps = cox__has_gaps(binding);
+    const size_t step = gaps ? binding->pitch_bytes : bytes, row = gaps ? cox__row_bytes(binding) : bytes;
+    for (size_t at = 0; at < bytes; at += step) {
+        if (from)
+            memcpy(to + at, from + at, row);
+        else
+            memset(to + at, fill, row);
+    }
+}
+
 static void copy_range(const struct cox__instance *instance, const struct work *work,
                        const struct cox__job_range *range, bool in)
 {
     const size_t pitch = instance->pipeline.bindings[range->binding].pitch_bytes;
     unsigned char *there = kept_data(instance, work, range->binding) + range->first * pitch;
     unsigned char *here = work->mems[range->binding]->data + range->first * pitch;
-    memcpy(in ? there : here, in ? here : there, range->count * pitch);
+    put_rows(&instance->pipeline.bindings[range->binding], in ? there : here, in ? here : there, 0,
+             range->count * pitch);
 }
 
 /* Get the n-th range of the binding's host memory that the work writes. Returns false if there are fewer. */
@@ -124,11 +139,10 @@ static void run_kernels(struct slot *slot)
         }
         args.data[i] = (keeps(work, i) ? kept_data(instance, work, i) : work->mems[i]->data) + offset;
         if (staged) { /* a separate copy, exactly as long as the band, so that sanitizers detect an overrun */
-            unsigned char *copy = must(malloc(bytes));
-            if (binding->access == COX__WRITE && !work->preserve)
-                memset(copy, 0xa5, bytes);
-            else
-                memcpy(copy, args.data[i], bytes);
+            const bool cleared = written(binding) && binding->coverage == COX__COVERS_UNKNOWN && !binding->scratch;
+            unsigned char *copy = memset(must(malloc(bytes)), cleared ? 0 : 0xa5, bytes);
+            if (binding->access != COX__WRITE || cox__keeps_values(binding))
+                put_rows(binding, copy, args.data[i], 0, bytes);
             args.data[i] = copy;
         }
     }
@@ -150,7 +164,7 @@ static void run_kernels(struct slot *slot)
         if (written(binding) && keeps(work, i))
             memcpy(kept_data(instance, work, i) + offset, args.data[i], bytes);
         if (written(binding) && (!keeps(work, i) || work->copied_out >> i & 1))
-            memcpy(work->mems[i]->data + offset, args.data[i], bytes);
+            put_rows(binding, work->mems[i]->data + offset, args.data[i], 0, bytes);
         free(args.data[i]);
     }
     for (uint32_t b = 0; b < work->back_count; b++)
@@ -184,6 +198,8 @@ static void corrupt(struct slot *slot)
     }
 }
 
+/* What a band that fails leaves behind. Rows that are written in part hold results or what was there before: their
+ * kernels touch nothing else. */
 static void leave_garbage(struct slot *slot)
 {
     const struct cox__pass *pass = pass_of(slot->instance, &slot->work);
@@ -196,8 +212,9 @@ static void leave_garbage(struct slot *slot)
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         size_t offset, bytes;
         uint32_t origin;
-        for (uint32_t n = 0; writes_host(slot->instance, work, i, n, &offset, &bytes); n++)
-            memset(work->mems[i]->data + offset, 0xdb, bytes);
+        const bool keeps_values = cox__keeps_values(&pass->bindings[i]) && pass->bindings[i].access == COX__WRITE;
+        for (uint32_t n = 0; !keeps_values && writes_host(slot->instance, work, i, n, &offset, &bytes); n++)
+            put_rows(&pass->bindings[i], work->mems[i]->data + offset, NULL, 0xdb, bytes);
         bytes = binding_bytes(pass, i, work, &offset, &origin);
         if (written(&pass->bindings[i]) && keeps(work, i) && !work->fetch)
             memset(kept_data(slot->instance, work, i) + offset, 0xdb, bytes);

@@ -28,7 +28,6 @@ struct work {
     uint32_t pass;
     uint32_t first_row;
     uint32_t rows;
-    bool preserve;
     bool fetch;
     uint32_t resident, copied_out, set;
     unsigned char kept[COX_BUFFERS_MAX];

@@ -30,6 +30,13 @@ enum { SHAPE_PASSES_MAX = 3, SHAPE_BINDINGS_MAX = 5 };
 
 const char *shape_name(enum shape shape);
 
+/* What is behind the columns of a row, which no kernel writes. */
+enum shape_rest {
+    REST_UNDEFINED, /* it keeps its value or becomes zero, unless a device fails */
+    REST_PARTIAL,   /* it keeps its value: the outputs are written in part */
+    REST_GAPS,      /* it does not belong to the frame: row_bytes is less than the pitch */
+};
+
 /* A pool of frames of one shape. */
 struct shape_frames {
     struct rig *rig;
@@ -44,6 +51,7 @@ struct shape_frames {
     uint32_t pass_count;                           /* 0: no passes */
     uint32_t pass_device_plus_1[SHAPE_PASSES_MAX]; /* the only device for the pass; 0 = any */
     const char *pass_policy;                       /* of the last pass */
+    enum shape_rest rest;                          /* set it with shape_set_rest */
     bool wrapped;                                  /* wrapped memory of the application, freed at its release */
     struct rig_params *params;
     unsigned char **before; /* original contents of the first buffer */
@@ -55,6 +63,8 @@ struct shape_frames *shape_frames_new(struct rig *rig, enum shape shape, uint32_
 /* Like shape_frames_new, with rows that are `pitch` bytes apart. */
 struct shape_frames *shape_frames_padded(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
                                          uint32_t pitch, uint32_t count);
+/* Choose what the bytes behind the columns are, before the session is created. */
+void shape_set_rest(struct shape_frames *frames, enum shape_rest rest);
 void shape_frames_free(struct shape_frames **frames);
 
 /* shape_drop destroys the buffers of frame `index % count`. shape_make creates others with new contents, and
@@ -79,7 +89,7 @@ struct cox__frame_spec shape_frame(const struct shape_frames *frames, uint32_t i
  * writes are not checked. */
 const char *shape_check(const struct shape_frames *frames, uint32_t index);
 
-/* The same for bytes that no kernel writes: they must be as shape_prepare left them. */
+/* The same for bytes that no kernel writes: they must be as shape_prepare left them. REST_UNDEFINED: or zero. */
 const char *shape_check_padding(const struct shape_frames *frames, uint32_t index);
 
 #endif

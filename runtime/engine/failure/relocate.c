@@ -36,7 +36,6 @@ struct cox__relocation {
     uint64_t look_ns;  /* one look counts for at most this long */
     uint64_t left_ns;  /* how much longer the engine waits */
     uint32_t bindings; /* a bit for each */
-    bool copies;       /* false: the contents are not needed any more */
     cox_status status;
     uint32_t count;
     struct {
@@ -79,8 +78,7 @@ static void relocate_task(void *ctx)
         return;
     }
 
-    for (uint32_t i = 0;
-         i < relocation->count && relocation->status == COX_OK && relocation->copies; i++)
+    for (uint32_t i = 0; i < relocation->count && relocation->status == COX_OK; i++)
         memcpy(backend->ops->mem_data(relocation->parts[i].to),
                backend->ops->mem_data(relocation->parts[i].from), relocation->parts[i].bytes);
 
@@ -209,7 +207,6 @@ static bool begin(struct cox_session *session, struct cox__frame *frame, uint32_
     relocation->left_ns = cox__timing_session_timeout_ns(&session->settings);
     relocation->look_ns = relocation->left_ns / LOOKS + 1;
     relocation->bindings = bindings;
-    relocation->copies = frame->status == COX_OK;
 
     for (uint32_t b = 0; b < session->pipeline.binding_count; b++)
         if (bindings >> b & 1) {

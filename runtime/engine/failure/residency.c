@@ -335,7 +335,8 @@ static struct stretch stretch_at(const struct cox__frame *frame, uint32_t bindin
 static bool reads(const struct cox__pipeline *pipeline, uint32_t pass, uint32_t binding)
 {
     const struct cox__binding *of = &pipeline->passes[pass].bindings[binding];
-    return is_resident(pipeline, binding) && cox__is_shared(of) && of->access != COX__WRITE;
+    return is_resident(pipeline, binding) && cox__is_shared(of) &&
+           (of->access == COX__READ || cox__keeps_values(of));
 }
 
 /* Whether each row that a band reads is on the device or in the host's memory. */
@@ -591,6 +592,15 @@ static bool fill_binding(struct cox__handed_over *history, struct cox__frame *fr
 
     if (!keeps || !(frame->pipeline->passes[job->pass].written >> binding & 1))
         return true;
+
+    const struct cox__row_range written = rows_of(frame->pipeline, job->pass, binding,
+                                                  job->first_row, job->rows);
+    uint32_t until;
+    if (frame->held.kept[binding] &&
+        cox__row_set_has(rows_at(frame, binding, device), written.first, written.end, &until) &&
+        until == written.end)
+        job->own_rows |= UINT32_C(1) << binding;
+
     if (leaves)
         job->out |= UINT32_C(1) << binding;
     else
@@ -626,7 +636,7 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
     job->resident = 0;
     if (frame->held.keeps)
         job->resident = session->devices.list[device].resident;
-    job->out = 0;
+    job->out = job->own_rows = 0;
     job->range_count = job->back_count = 0;
     if (frame->pipeline->stays)
         number_kept(session, frame, job);

@@ -139,34 +139,49 @@ void cox__spare_release(struct cox__spare *spare)
 
 /* ---- contents ---- */
 
-/* The part of a binding's memory that a band over these rows touches. */
-static size_t part_of(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
-                      uint32_t rows, size_t *offset)
+/* The part of a binding's memory that a band touches: `count` runs of `bytes`, from one to the next
+ * `step`. The bytes between them are not the frame's. */
+struct part {
+    size_t offset, bytes, step;
+    uint32_t count;
+};
+
+static struct part part_of(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
+                           uint32_t rows)
 {
     const struct cox__binding *of = &pass->bindings[binding];
     uint32_t first, count;
-    *offset = 0;
-
     if (!cox__by_rows(of))
-        return of->bytes;
+        return (struct part){.bytes = of->bytes, .count = 1};
 
     cox__pipeline_binding_rows(pass, binding, first_row, rows, &first, &count);
-    *offset = first * of->pitch_bytes;
-    return count * of->pitch_bytes;
+    struct part part = {
+        .offset = first * of->pitch_bytes, .bytes = count * of->pitch_bytes, .count = 1};
+
+    if (cox__has_gaps(of)) {
+        part.bytes = cox__row_bytes(of);
+        part.step = of->pitch_bytes;
+        part.count = count;
+    }
+    return part;
 }
 
-static char *data_of(struct cox__backend *backend, struct cox__mem *mem, size_t offset)
+/* Run `n` of a part. */
+static char *run_of(struct cox__backend *backend, struct cox__mem *mem, const struct part *part,
+                    uint32_t n)
 {
-    return (char *)backend->ops->mem_data(mem) + offset;
+    return (char *)backend->ops->mem_data(mem) + part->offset + n * part->step;
 }
 
 static void copy_part(const struct cox_session *session, const struct cox__frame *frame,
                       uint32_t binding, uint32_t first_row, uint32_t rows)
 {
-    size_t offset;
-    const size_t bytes = part_of(cox__frame_pass(frame), binding, first_row, rows, &offset);
-    memcpy(data_of(session->runtime->backend, session->spare.mems[binding], offset),
-           data_of(session->runtime->backend, frame->mems[binding], offset), bytes);
+    struct cox__backend *backend = session->runtime->backend;
+    const struct part part = part_of(cox__frame_pass(frame), binding, first_row, rows);
+
+    for (uint32_t n = 0; n < part.count; n++)
+        memcpy(run_of(backend, session->spare.mems[binding], &part, n),
+               run_of(backend, frame->mems[binding], &part, n), part.bytes);
 }
 
 void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
@@ -194,19 +209,28 @@ void cox__spare_fill_outputs(struct cox_session *session, const struct cox__fram
             copy_part(session, frame, i, first_row, rows);
 }
 
+static bool equals(const struct cox_session *session, const struct cox__frame *frame,
+                   uint32_t binding, uint32_t first_row, uint32_t rows)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    const struct part part = part_of(cox__frame_pass(frame), binding, first_row, rows);
+
+    for (uint32_t n = 0; n < part.count; n++)
+        if (memcmp(run_of(backend, frame->mems[binding], &part, n),
+                   run_of(backend, session->spare.mems[binding], &part, n), part.bytes) != 0)
+            return false;
+    return true;
+}
+
 bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame,
                        uint32_t first_row, uint32_t rows)
 {
     const struct cox__pass *pass = cox__frame_pass(frame);
     bool equal = true;
 
-    for (uint32_t i = 0; equal && i < pass->binding_count; i++) {
-        size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
+    for (uint32_t i = 0; equal && i < pass->binding_count; i++)
         if (cox__written_by_rows(&pass->bindings[i]))
-            equal = memcmp(data_of(session->runtime->backend, frame->mems[i], offset),
-                           data_of(session->runtime->backend, session->spare.mems[i], offset),
-                           bytes) == 0;
-    }
+            equal = equals(session, frame, i, first_row, rows);
     return equal;
 }
 
@@ -218,9 +242,12 @@ void cox__spare_digest(struct cox__backend *backend, const struct cox__pass *pas
     cox__digest_begin(&sha);
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
-        size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
-        if (cox__written_by_rows(&pass->bindings[i]))
-            cox__digest_feed(&sha, data_of(backend, mems[i], offset), bytes);
+        if (!cox__written_by_rows(&pass->bindings[i]))
+            continue;
+
+        const struct part part = part_of(pass, i, first_row, rows);
+        for (uint32_t n = 0; n < part.count; n++)
+            cox__digest_feed(&sha, run_of(backend, mems[i], &part, n), part.bytes);
     }
 
     if (partials)

@@ -532,7 +532,7 @@ Test(front_door, says_what_does_not_hold_together)
            PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"}, {.name = "in"})));
     refuse("'in': local_bytes is set, but it is not local",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .local_bytes = 4})})));
-    refuse("'rows': buffer, halo_rows, whole, in_place or row_divisor is set, but it is not a buffer",
+    refuse("'rows': buffer, halo_rows, whole, in_place, partial or row_divisor is set, but it is not a buffer",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .halo_rows = 1})})));
     refuse("'in': in_place is set, but the kernel only reads it",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .in_place = true})})));

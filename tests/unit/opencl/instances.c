@@ -79,7 +79,11 @@ static void begin_without_instance(const char *devices)
     rig.ops = rig.backend->ops;
     const struct cox__binding bindings[] = {
         {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = COLUMNS * 4},
-        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = COLUMNS * 4}};
+        {.name = "out",
+         .row_access = COX__ROWS,
+         .access = COX__WRITE,
+         .coverage = COX__COVERS_ALL,
+         .pitch_bytes = COLUMNS * 4}};
     const struct cox__variant variant = {.source = source, .options = ""};
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS,  COX__ARG_FIRST_ROW,
                                     COX__ARG_ROWS,      COX__ARG_ORIGIN(0), COX__ARG_ORIGIN(1)};
