@@ -438,7 +438,12 @@ struct cox_session_params {
     cox_session *warm_start;
     bool no_profile; /* neither load nor save timings in cache_dir */
 
-    /* The share of bands that a second device repeats, to compare every bit. 0 to 1. */
+    /* The share of bands that a second device repeats, to compare every bit. 0 to 1.
+     *
+     * If the results differ, both devices repeat the rows. A device that is shown to be wrong is
+     * given up, and its rows are done again. Otherwise the frame ends with COX_E_MISMATCH, and the
+     * log says what may be wrong: a device, or a kernel that is not deterministic, that reads rows
+     * beyond its own, or that reads what its output held before. */
     double verify;
 
     /* A device is given up if it exceeds its expected time by this much, or by ten times the

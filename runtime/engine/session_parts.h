@@ -284,8 +284,9 @@ struct cox__reporting {
 
 /* Warnings that the log already has. Engine only, once other threads know the session. */
 struct cox__warned {
-    bool unverified;   /* that a band cannot be checked; by verify.c */
-    uint32_t writable; /* about bindings, a bit for each; by making.c and create */
+    bool unverified;     /* that a band cannot be checked; by verify.c */
+    uint32_t no_verdict; /* why a vote convicts no device, a bit for each reason; by verify.c */
+    uint32_t writable;   /* about bindings, a bit for each; by making.c and create */
 };
 
 #endif

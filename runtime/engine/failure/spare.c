@@ -9,6 +9,7 @@
 #include "engine/frame.h"
 #include "engine/invariant.h"
 #include "engine/memory.h"
+#include "base/bounds.h"
 #include "base/digest.h"
 #include "engine/timing.h"
 #include "engine/transitions.h"
@@ -169,6 +170,23 @@ static void copy_part(const struct cox_session *session, const struct cox__frame
            data_of(session->runtime->backend, frame->mems[binding], offset), bytes);
 }
 
+static bool part_equals(const struct cox_session *session, const struct cox__frame *frame,
+                        uint32_t binding, uint32_t first_row, uint32_t rows)
+{
+    size_t offset;
+    const size_t bytes = part_of(cox__frame_pass(frame), binding, first_row, rows, &offset);
+    return memcmp(data_of(session->runtime->backend, frame->mems[binding], offset),
+                  data_of(session->runtime->backend, session->spare.mems[binding], offset),
+                  bytes) == 0;
+}
+
+/* Whether a band only reads the frame's memory of the binding. */
+static bool is_input(const struct cox__binding *binding)
+{
+    return cox__is_shared(binding) && binding->row_access != COX__REDUCE &&
+           !cox__written_by_rows(binding);
+}
+
 void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
                             uint32_t first_row, uint32_t rows)
 {
@@ -176,9 +194,7 @@ void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
-        if (cox__is_shared(binding) && binding->row_access != COX__REDUCE &&
-            !cox__written_by_rows(binding) &&
-            !(binding->row_access == COX__WHOLE && session->spare.whole))
+        if (is_input(binding) && !(binding->row_access == COX__WHOLE && session->spare.whole))
             copy_part(session, frame, i, first_row, rows);
     }
 
@@ -194,19 +210,116 @@ void cox__spare_fill_outputs(struct cox_session *session, const struct cox__fram
             copy_part(session, frame, i, first_row, rows);
 }
 
+/* ---- contents for a vote ---- */
+
+static void flip(char *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        data[i] ^= COX__SPARE_FLIP;
+}
+
+void cox__spare_fill_flipped(struct cox_session *session, const struct cox__frame *frame,
+                             uint32_t first_row, uint32_t rows)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    const struct cox__pass *pass = cox__frame_pass(frame);
+    cox__spare_fill_outputs(session, frame, first_row, rows);
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        size_t offset;
+        const size_t bytes = part_of(pass, i, first_row, rows, &offset);
+        if (cox__written_by_rows(&pass->bindings[i]))
+            flip(data_of(backend, session->spare.mems[i], offset), bytes);
+    }
+}
+
+void cox__spare_change_neighbours(struct cox_session *session, const struct cox__frame *frame,
+                                  uint32_t first_row, uint32_t rows)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    const struct cox__pass *pass = cox__frame_pass(frame);
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox__binding *binding = &pass->bindings[i];
+        if (!cox__is_shared(binding) || !cox__by_rows(binding))
+            continue;
+
+        size_t offset;
+        const size_t bytes = part_of(pass, i, first_row, rows, &offset), end = offset + bytes;
+        const size_t above = (size_t)cox__min_u64(offset, bytes);
+        const size_t below = (size_t)cox__min_u64(session->pipeline.bytes[i] - end, bytes);
+
+        flip(data_of(backend, session->spare.mems[i], offset - above), above);
+        flip(data_of(backend, session->spare.mems[i], end), below);
+    }
+}
+
+uint32_t cox__spare_changed_input(const struct cox_session *session, const struct cox__frame *frame,
+                                  uint32_t first_row, uint32_t rows)
+{
+    const struct cox__pass *pass = cox__frame_pass(frame);
+
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (is_input(&pass->bindings[i]) && !part_equals(session, frame, i, first_row, rows))
+            return i;
+    return COX_BUFFERS_MAX;
+}
+
+/* ---- results ---- */
+
+size_t cox__spare_result_bytes(const struct cox__pass *pass, uint32_t first_row, uint32_t rows)
+{
+    size_t offset, sum = 0;
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (cox__written_by_rows(&pass->bindings[i]))
+            sum += part_of(pass, i, first_row, rows, &offset);
+    return sum;
+}
+
+void cox__spare_copy_result(struct cox__backend *backend, const struct cox__pass *pass,
+                            struct cox__mem *const *mems, uint32_t first_row, uint32_t rows,
+                            unsigned char *to)
+{
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        size_t offset;
+        const size_t bytes = part_of(pass, i, first_row, rows, &offset);
+        if (!cox__written_by_rows(&pass->bindings[i]))
+            continue;
+
+        memcpy(to, data_of(backend, mems[i], offset), bytes);
+        to += bytes;
+    }
+}
+
+void cox__spare_locate(const struct cox__pass *pass, uint32_t first_row, uint32_t rows, size_t at,
+                       uint32_t *binding, size_t *row)
+{
+    *binding = 0;
+    *row = 0;
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        size_t offset;
+        const size_t bytes = part_of(pass, i, first_row, rows, &offset);
+        if (!cox__written_by_rows(&pass->bindings[i]))
+            continue;
+
+        *binding = i;
+        *row = (offset + at) / pass->bindings[i].pitch_bytes;
+        if (at < bytes)
+            return;
+        at -= bytes;
+    }
+}
+
 bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame,
                        uint32_t first_row, uint32_t rows)
 {
     const struct cox__pass *pass = cox__frame_pass(frame);
     bool equal = true;
 
-    for (uint32_t i = 0; equal && i < pass->binding_count; i++) {
-        size_t offset, bytes = part_of(pass, i, first_row, rows, &offset);
+    for (uint32_t i = 0; equal && i < pass->binding_count; i++)
         if (cox__written_by_rows(&pass->bindings[i]))
-            equal = memcmp(data_of(session->runtime->backend, frame->mems[i], offset),
-                           data_of(session->runtime->backend, session->spare.mems[i], offset),
-                           bytes) == 0;
-    }
+            equal = part_equals(session, frame, i, first_row, rows);
     return equal;
 }
 
