@@ -24,7 +24,7 @@ static void begin_with(const struct fake_params *devices, void (*spy)(const stru
 }
 
 /* All frames end with COX_E_MISMATCH, no device is lost, and each frame has a line with `text`. */
-static void check_blames_nobody(uint32_t frames, const char *text)
+static void check_convicts_nobody(uint32_t frames, const char *text)
 {
     const uint32_t before = scene.done;
     scene_play(&scene, frames);
@@ -60,11 +60,11 @@ static void counts_its_calls(const struct fake_args *args, uint32_t out)
 Test(engine_verdict, a_kernel_that_is_not_deterministic_convicts_no_device)
 {
     begin_with(&duo, counts_its_calls, false);
-    check_blames_nobody(5, "pass 'unnamed', buffer 'unnamed', row ");
+    check_convicts_nobody(5, "pass 'unnamed', buffer 'unnamed', row ");
     cr_assert(rig_logged(scene.rig, "the kernel is not deterministic: "), "%s", rig_log(scene.rig));
     end_spied();
     begin_with(&trio, counts_its_calls, true);
-    check_blames_nobody(5, "the kernel is not deterministic: ");
+    check_convicts_nobody(5, "the kernel is not deterministic: ");
     end_spied();
 }
 
@@ -84,10 +84,10 @@ Test(engine_verdict, a_kernel_that_depends_on_what_its_output_held_convicts_no_d
 {
     rig_spy_first = looks_at_its_output;
     begin_with(&duo, adds_to_its_output, false);
-    check_blames_nobody(5, "or what its output held before: ");
+    check_convicts_nobody(5, "or what its output held before: ");
     end_spied();
     begin_with(&trio, adds_to_its_output, false);
-    check_blames_nobody(5, "or what its output held before: ");
+    check_convicts_nobody(5, "or what its output held before: ");
     end_spied();
 }
 
@@ -153,18 +153,18 @@ static void varies_on_beta(const struct fake_args *args, uint32_t out)
         row_of(args, out)[0] = (unsigned char)atomic_fetch_add(&calls, 1);
 }
 
-Test(engine_verdict, a_device_that_never_agrees_may_be_healthy)
+Test(engine_verdict, a_device_that_never_agrees_may_be_right)
 {
     begin_with(&duo, varies_on_beta, false);
-    check_blames_nobody(5, "beta does not repeat its own result, and never agrees with alpha: ");
+    check_convicts_nobody(5, "beta does not repeat its own result, and never agrees with alpha: ");
     end_spied();
 }
 
 /* The kernel is as likely as the device, so the third device does not decide. */
-Test(engine_verdict, of_three_a_device_that_never_agreed_may_be_healthy)
+Test(engine_verdict, of_three_a_device_that_never_agreed_may_be_right)
 {
     begin_with(&trio, varies_on_beta, true);
-    check_blames_nobody(5, "beta does not repeat its own result, and never agrees with ");
+    check_convicts_nobody(5, "beta does not repeat its own result, and never agrees with ");
     end_spied();
 }
 
@@ -222,7 +222,7 @@ Test(engine_verdict, two_devices_that_repeat_different_results_leave_no_verdict)
 {
     begin_with(&duo, NULL, false);
     FAULT(.kind = FAKE_CORRUPTS, .device = 1, .count = UINT32_MAX);
-    check_blames_nobody(5, "and no other device confirms one: ");
+    check_convicts_nobody(5, "and no other device confirms one: ");
     end();
 }
 
