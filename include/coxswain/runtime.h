@@ -204,6 +204,25 @@ COX_API enum cox_arithmetic cox_runtime_arithmetic(const cox_runtime *runtime);
 COX_API cox_status cox_runtime_device_info(const cox_runtime *runtime, uint32_t index,
                                            struct cox_device_info *info);
 
+/* A device of the machine that the runtime does not use, although `devices` does not exclude it. It
+ * cannot be used, or only an entry that names it selects it. */
+struct cox_left_out {
+    char name[128];
+    char platform[128];
+    uint32_t platform_index; /* P and D of the selector P.D */
+    uint32_t device_index;
+    char reason[160]; /* "it has no compiler for OpenCL C", … */
+};
+
+/* Describe device `index` that is left out, from 0, in the order of platforms. The log has a line
+ * for each when the runtime is created. On an error *out is unchanged.
+ *
+ * Errors:
+ *   COX_E_INVALID    `runtime` or `out` is NULL
+ *   COX_E_NOT_FOUND  fewer devices are left out */
+COX_API cox_status cox_runtime_left_out(const cox_runtime *runtime, uint32_t index,
+                                        struct cox_left_out *out);
+
 /* The most kinds of cores that a cox_host_info holds. */
 enum { COX_CORE_KINDS_MAX = 8 };
 

@@ -214,7 +214,7 @@ struct cox_pass {
     /* COX_LIST: the same kernel in forms that suit some devices, with the same name, parameters and
      * results. A device uses the first variant whose `devices` names it, else this pass. A variant
      * that names none of the machine's devices is ignored. Its `source` is required.
-     * Also read are its `options` and its local and item sizes, and no other field. */
+     * Also read are its `options` and its local and item sizes. Other fields are refused. */
     const struct cox_pass *variants;
 
     /* Run on each band directly after the pass before it in the list, without waiting for other
@@ -437,7 +437,7 @@ struct cox_session_params {
      * kernels name, in the order in which they are first named. */
     const struct cox_buffer_layout *buffers;
 
-    const struct cox_field *fields; /* COX_LIST: constants that kernels take by name */
+    const struct cox_field *fields; /* COX_LIST: constants; some kernel takes each by name */
     size_t constants_bytes;         /* size of the constants' struct */
 
     /* Which of the runtime's devices take part. NULL = all. A comma-separated list of
@@ -467,7 +467,12 @@ struct cox_session_params {
     cox_session *warm_start;
     bool no_profile; /* neither load nor save timings in cache_dir */
 
-    /* The share of bands that a second device repeats, to compare every bit. 0 to 1. */
+    /* The share of bands that a second device repeats, to compare every bit. 0 to 1.
+     *
+     * If the results differ, both devices repeat the rows. A device that is shown to be wrong is
+     * given up, and its rows are done again. Otherwise the frame ends with COX_E_MISMATCH, and the
+     * log says what may be wrong: a device, or a kernel that is not deterministic, that reads rows
+     * beyond its own, or that reads what its output held before. */
     double verify;
 
     /* A device is given up if it exceeds its expected time by this much, or by ten times the
@@ -494,8 +499,9 @@ struct cox_session_params {
  * Blocks for compilation, except with COX_WARMUP_BACKGROUND.
  *
  * Errors, each with a log line:
- *   COX_E_INVALID      A shape, name or argument does not fit, or no pass uses a listed buffer. The
- *                      call is made from a callback, or in a child process after fork.
+ *   COX_E_INVALID      A shape, name or argument does not fit, or no pass uses a listed buffer, a
+ *                      listed field or the constants. The call is made from a callback, or in a
+ *                      child process after fork.
  *   COX_E_NOT_FOUND    No policy has that name. Or an entry of `devices` names no device.
  *   COX_E_BUILD        A kernel compiles on no device.
  *   COX_E_UNSUPPORTED  No device can run a kernel.

@@ -173,6 +173,47 @@ static cox_status check_arguments(const struct cox__resolved *r,
     return COX_OK;
 }
 
+/* The field of a variant that is set, but never read; NULL if there is none. */
+static const char *find_ignored(const struct cox_pass *variant, const char *kernel)
+{
+    if (variant->kernel && strcmp(variant->kernel, kernel) != 0)
+        return "kernel";
+    if (variant->columns || variant->rows)
+        return "columns or rows";
+    if (variant->arguments)
+        return "arguments";
+    if (variant->variants)
+        return "variants";
+    if (variant->fused)
+        return "fused";
+    if (variant->name || variant->policy)
+        return "name or policy";
+    if (variant->done || variant->done_user)
+        return "done";
+
+    return NULL;
+}
+
+static cox_status check_variants(const struct cox__resolved *r,
+                                 const struct cox__group_member *member)
+{
+    const char *kernel = member->signature.kernel;
+    const struct cox_pass *v = member->pass->variants;
+
+    for (; v && v->source; v++) {
+        const char *ignored = find_ignored(v, kernel);
+        if (ignored)
+            return COX__REFUSE(r->log,
+                               "a variant of kernel %s sets %s; allowed: source, options, devices, "
+                               "and local and item sizes",
+                               kernel, ignored);
+    }
+
+    if (v && (v->devices || v->options || v->kernel))
+        return COX__REFUSE(r->log, "a variant of kernel %s has no source", kernel);
+    return COX_OK;
+}
+
 static cox_status read_member(struct cox__resolved *r, struct cox__group *group, uint32_t index)
 {
     struct cox__group_member *member = &group->members[index];
@@ -181,6 +222,8 @@ static cox_status read_member(struct cox__resolved *r, struct cox__group *group,
                                             &member->signature, r->log);
     if (!status)
         status = check_arguments(r, member);
+    if (!status)
+        status = check_variants(r, member);
 
     stage->kernel = member->signature.kernel;
     stage->columns = member->pass->columns;

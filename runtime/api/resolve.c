@@ -511,6 +511,53 @@ static void take_pipeline(struct cox__session_spec *spec, const struct cox_pipel
     spec->passes = from->passes;
 }
 
+/* Whether some kernel has a parameter of this name. */
+static bool is_taken(const struct cox__resolved *r, const char *name)
+{
+    for (uint32_t g = 0; g < r->spec.pass_count; g++)
+        for (uint32_t s = 0; s < r->passes[g].stage_count; s++)
+            if (cox__signature_find(&r->groups[g].members[s].signature, name))
+                return true;
+
+    return false;
+}
+
+/* Whether a kernel or a function of a pass gets the frame's constants. */
+static bool uses_constants(const struct cox__resolved *r)
+{
+    for (uint32_t g = 0; g < r->spec.pass_count; g++) {
+        const struct cox__pass_spec *pass = &r->passes[g];
+        if (pass->done)
+            return true;
+
+        for (uint32_t s = 0; s < pass->stage_count; s++)
+            for (uint32_t a = 0; a < pass->stages[s].arg_count; a++)
+                if (pass->stages[s].args[a].kind == COX__ARG_KIND_PARAMS)
+                    return true;
+    }
+
+    return false;
+}
+
+/* Refuse constants that nothing takes: a name may be misspelt. */
+static cox_status check_constants(const struct cox__resolved *r)
+{
+    for (const struct cox_field *f = r->params->fields; f && f->name; f++) {
+        if (find_field(r->params, f->name) != f)
+            return COX__REFUSE(r->log, "field %s is listed twice in `fields`", f->name);
+        if (!is_taken(r, f->name))
+            return COX__REFUSE(r->log, "field %s is in `fields`, but no kernel takes it", f->name);
+    }
+
+    if (r->params->constants_bytes && !uses_constants(r))
+        return COX__REFUSE(
+            r->log,
+            "constants_bytes is %zu, but no kernel takes `constants` or a field, and "
+            "no pass has `done`",
+            r->params->constants_bytes);
+    return COX_OK;
+}
+
 static cox_status resolve_passes(struct cox__resolved *r)
 {
     const struct cox_session_params *params = r->params;
@@ -533,6 +580,8 @@ static cox_status resolve_passes(struct cox__resolved *r)
 
     for (uint32_t g = 0; !status && g < r->spec.pass_count; g++)
         status = resolve_group(r, g);
+    if (!status)
+        status = check_constants(r);
     for (uint32_t b = 0; !status && b < r->spec.binding_count; b++)
         summarise_buffer(r, b);
     return status;

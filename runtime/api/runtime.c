@@ -352,6 +352,22 @@ cox_status cox_runtime_platform_info(const cox_runtime *runtime, uint32_t index,
     return COX_OK;
 }
 
+cox_status cox_runtime_left_out(const cox_runtime *runtime, uint32_t index,
+                                struct cox_left_out *out)
+{
+    if (!runtime || !out)
+        return COX_E_INVALID;
+
+    const struct cox_left_out *found = NULL;
+    if (runtime->topology)
+        found = cox__cl_left_out(runtime->backend, index);
+    if (!found)
+        return COX_E_NOT_FOUND;
+
+    *out = *found;
+    return COX_OK;
+}
+
 size_t cox_runtime_pitch_bytes(const cox_runtime *runtime, size_t row_bytes)
 {
     if (!runtime)

@@ -50,6 +50,7 @@ void cox__frame_free(struct cox__frame *frame)
 {
     for (uint32_t b = 0; frame->bands && b < frame->band_max; b++)
         free(frame->bands[b].partials);
+    free(frame->vote.runs);
     free(frame->bands);
     free(frame->reports);
 }
@@ -71,7 +72,8 @@ void cox__frame_begin_pass(const struct cox_runtime *runtime, struct cox__frame 
     frame->pool.declined = frame->pool.served = 0;
     frame->shadow.rows = 0;
     frame->sampled = false;
-    frame->vote.state = COX__VOTE_NONE;
+    free(frame->vote.runs);
+    frame->vote = (struct cox__vote){.state = COX__VOTE_NONE};
 }
 
 void cox__frame_begin_anew(const struct cox_runtime *runtime, struct cox__frame *frame,

@@ -131,8 +131,9 @@ struct cox__event {
     cox_status status;
 };
 
-/* The step handles all events before it reuses a slot or delivers a frame. So there is at most one
- * for each slot of the devices' queues and of one lost queue, and two for each device. */
+/* The step handles all events before it reuses a slot or delivers a frame, and before it abandons a
+ * second lost queue. So there is at most one for each slot of the devices' queues and of one lost
+ * queue, and two for each device. */
 enum { COX__EVENTS_MAX = (COX_DEVICES_MAX + 1) * COX_IN_FLIGHT_MAX + 2 * COX_DEVICES_MAX };
 
 /* A session's events that were not handled yet, the oldest first. Engine only; event.h edits it. */
@@ -305,8 +306,9 @@ struct cox__reporting {
 
 /* Warnings that the log already has. Engine only, once other threads know the session. */
 struct cox__warned {
-    bool unverified;   /* that a band cannot be checked; by verify.c */
-    uint32_t writable; /* about bindings, a bit for each; by making.c and create */
+    bool unverified;     /* that a band cannot be checked; by verify.c */
+    uint32_t no_verdict; /* why a vote convicts no device, a bit for each reason; by verify.c */
+    uint32_t writable;   /* about bindings, a bit for each; by making.c and create */
 };
 
 #endif

@@ -79,21 +79,31 @@ struct cox__frame;
 /* The purpose of a frame slot's bands. */
 enum cox__frame_kind { COX__FRAME_OF_APPLICATION, COX__FRAME_WARMUP, COX__FRAME_SHADOW };
 
-/* If two devices disagree about a band, a vote finds the faulty one. A third device decides if
- * there is one. Otherwise the band's owner does the rows again, then its peer. The device that
- * contradicts itself is faulty. There is no verdict if both do, or neither.
+/* If two devices disagree about a band, a vote decides what is faulty: the band's owner, its peer,
+ * or the kernel. verify.c has the table.
  *
- *   NONE -> THIRD ---------------> NONE (convicted, or no verdict)
- *     '---> OWNER -> PEER -------> NONE
- *             '------------------> NONE (the owner now agrees with its peer)
- *   THIRD, OWNER, PEER -> UNDECIDED (the voter was lost) -> NONE (a new check agrees), or a new
- *                                                           vote */
+ *   NONE -> WAITING -> OWNER -> PEER -> NONE
+ *                                 '---> THIRD or AGAIN -> NONE
+ *   OWNER, PEER, THIRD, AGAIN -> UNDECIDED (the voter was lost) -> NONE (a new check agrees), or a
+ *                                                                  new vote */
 enum cox__vote_state {
     COX__VOTE_NONE,
-    COX__VOTE_THIRD,
-    COX__VOTE_OWNER,
-    COX__VOTE_PEER,
+    COX__VOTE_WAITING, /* until no other band uses the spare buffers */
+    COX__VOTE_OWNER,   /* the band's owner repeats the rows, */
+    COX__VOTE_PEER,    /* then its peer, */
+    COX__VOTE_THIRD,   /* a third device, */
+    COX__VOTE_AGAIN,   /* or the device of the two that has contradicted itself */
     COX__VOTE_UNDECIDED
+};
+
+/* The results that a vote compares, in the order in which devices compute them. */
+enum cox__vote_run {
+    COX__RUN_OWNER,
+    COX__RUN_PEER,
+    COX__RUN_OWNER_AGAIN,
+    COX__RUN_PEER_AGAIN,
+    COX__RUN_LAST, /* in state THIRD or AGAIN */
+    COX__RUNS
 };
 
 struct cox__vote {
@@ -102,9 +112,11 @@ struct cox__vote {
     uint32_t first_row; /* the rows in question */
     uint32_t rows;
     uint32_t peer;       /* the device that checked the band */
-    bool owner_repeated; /* COX__VOTE_PEER: the owner computed the same rows again */
-    unsigned char of_owner[32];
-    unsigned char of_peer[32];
+    uint32_t voter;      /* the device that repeats the rows now */
+    bool lost;           /* one of the two could not repeat its result */
+    size_t bytes;        /* of one result: its rows, then its partials */
+    size_t row_bytes;    /* of its rows */
+    unsigned char *runs; /* COX__RUNS results, one after the other; NULL = no vote */
 };
 
 struct cox__relocation;
@@ -281,6 +293,7 @@ struct cox__timing {
 struct cox__device_pass {
     struct cox__timing timing;
     uint32_t ended; /* bands since the device's instance was made */
+    bool agreed;    /* another device has confirmed a band of it; by verify.c */
     /* Guarded by the session's lock: */
     uint32_t max_rows;
     uint64_t single_device_ns;

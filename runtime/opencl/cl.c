@@ -137,6 +137,12 @@ enum cox_arithmetic cox__cl_chosen_arithmetic(const struct cox__backend *base)
     return ((const struct cox__cl_backend *)base)->arithmetic;
 }
 
+const struct cox_left_out *cox__cl_left_out(const struct cox__backend *base, uint32_t index)
+{
+    const struct cox__cl_backend *backend = (const struct cox__cl_backend *)base;
+    return index < backend->left_out_count ? &backend->left_out[index] : NULL;
+}
+
 uint32_t cox__cl_platform_count(struct cox__backend *base)
 {
     return ((struct cox__cl_backend *)base)->platform_count;

@@ -25,6 +25,10 @@ enum cox_arithmetic cox__cl_chosen_arithmetic(const struct cox__backend *backend
 
 /* The machine's platforms, for diagnosis. `backend` must come from cox__cl_create. */
 uint32_t cox__cl_platform_count(struct cox__backend *backend);
+
+/* The devices that are left out, likewise; NULL if there are no more than `index`. */
+const struct cox_left_out *cox__cl_left_out(const struct cox__backend *backend, uint32_t index);
+
 void cox__cl_platform_info(struct cox__backend *backend, uint32_t index,
                            struct cox_platform_info *info);
 

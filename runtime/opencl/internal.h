@@ -14,7 +14,7 @@
 #include <CL/cl_ext.h>
 #include <pthread.h>
 
-enum { COX__CL_PLATFORMS_MAX = 16, COX__CL_OUTPUTS_MAX = 16 };
+enum { COX__CL_PLATFORMS_MAX = 16, COX__CL_OUTPUTS_MAX = 16, COX__CL_LEFT_OUT_MAX = 64 };
 
 /* How long the driver may take for work outside of frames before its device counts as hung. The
  * short time applies after a failure. */
@@ -61,6 +61,8 @@ struct cox__cl_backend {
     enum cox_arithmetic arithmetic;
     uint32_t platform_count;
     struct cox_platform_info platforms[COX__CL_PLATFORMS_MAX];
+    uint32_t left_out_count;
+    struct cox_left_out left_out[COX__CL_LEFT_OUT_MAX];
     uint32_t device_count;
     struct cox__cl_device devices[COX_DEVICES_MAX];
     uint32_t group_count;

@@ -19,7 +19,7 @@
 #define PCI_SLOT_ID_NV 0x4009
 #define PCI_DOMAIN_ID_NV 0x400A
 
-enum { ROOTS_MAX = 64 };
+enum { ROOTS_MAX = COX__CL_LEFT_OUT_MAX };
 
 /* A device as a platform lists it. */
 struct root {
@@ -27,10 +27,11 @@ struct root {
     cl_device_id id;
     struct cox_device_info info;
     char platform_version[128];
-    char place[64]; /* PCI address or UUID; "" = unknown */
-    bool duplicate; /* an earlier root is the same silicon (is_duplicate) */
-    bool costly;    /* using it would deny fma to all devices (find_costly) */
-    bool used;      /* an entry of the selection has taken it */
+    char place[64];       /* PCI address or UUID; "" = unknown */
+    bool duplicate;       /* an earlier root is the same silicon (is_duplicate) */
+    bool costly;          /* using it would deny fma to all devices (find_costly) */
+    bool used;            /* an entry of the selection has taken it */
+    const char *left_out; /* why `all` does not take it; NULL = it does */
 };
 
 struct discovery {
@@ -177,6 +178,44 @@ static bool is_duplicate(const struct discovery *found, const struct root *root)
     return false;
 }
 
+/* ---- devices that are left out ---- */
+
+static void log_left_out(const struct discovery *found, const struct root *root,
+                         enum cox_log_level level)
+{
+    cox__log(found->backend->log, level, "%s (%s) is left out: %s", root->info.name,
+             root->info.platform, root->left_out);
+}
+
+static void note_left_out(struct cox__cl_backend *backend, const struct root *root)
+{
+    if (backend->left_out_count == COX__CL_LEFT_OUT_MAX)
+        return;
+
+    struct cox_left_out *to = &backend->left_out[backend->left_out_count++];
+    to->platform_index = root->info.platform_index;
+    to->device_index = root->info.device_index;
+    memcpy(to->name, root->info.name, sizeof to->name);
+    memcpy(to->platform, root->info.platform, sizeof to->platform);
+    snprintf(to->reason, sizeof to->reason, "%s", root->left_out);
+}
+
+/* Whether a program can be built for a device. If not, root->left_out says why. */
+static bool is_usable(struct root *root)
+{
+    cl_bool available = CL_TRUE, compiler = CL_TRUE;
+    clGetDeviceInfo(root->id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
+    clGetDeviceInfo(root->id, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL);
+
+    if (!available)
+        root->left_out = "it is not available";
+    else if (!compiler)
+        root->left_out = "it has no compiler for OpenCL C";
+    return !root->left_out;
+}
+
+/* ---- the devices of a platform ---- */
+
 static void list_devices(struct discovery *found, cl_platform_id platform, uint32_t platform_index)
 {
     struct cox_platform_info *info = &found->backend->platforms[platform_index];
@@ -193,27 +232,24 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
     info->devices = count;
     for (cl_uint i = 0; i < count && i < ROOTS_MAX && found->root_count < ROOTS_MAX; i++) {
         struct root *root = &found->roots[found->root_count];
-        cl_bool available = CL_TRUE, compiler = CL_TRUE;
 
         root->platform = platform;
         root->id = ids[i];
         describe(root, info, platform_index, i);
 
-        clGetDeviceInfo(ids[i], CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
-        clGetDeviceInfo(ids[i], CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL);
-        if (!available || !compiler) {
-            cox__log(found->backend->log, COX_LOG_WARN, "%s is skipped: %s", root->info.name,
-                     available ? "it has no compiler" : "it is not available");
+        if (!is_usable(root)) {
+            log_left_out(found, root, COX_LOG_WARN);
+            note_left_out(found->backend, root);
             memset(root, 0, sizeof *root);
             continue;
         }
 
         root->duplicate = is_duplicate(found, root);
-        if (root->duplicate)
-            cox__log(found->backend->log, COX_LOG_INFO,
-                     "%s (%s) is left out: another driver offers the same device; select it by its "
-                     "number to use it",
-                     root->info.name, root->info.platform);
+        if (root->duplicate) {
+            root->left_out =
+                "another driver offers the same device; select it by its number to use it";
+            log_left_out(found, root, COX_LOG_INFO);
+        }
 
         found->root_count++;
     }
@@ -238,12 +274,28 @@ static void find_costly(struct discovery *found)
     for (uint32_t r = 0; r < found->root_count; r++) {
         struct root *root = &found->roots[r];
         root->costly = processor && is_software(root) && root->info.fma != COX_FMA_FAST;
-        if (root->costly)
-            cox__log(found->backend->log, COX_LOG_INFO,
-                     "%s (%s) is left out: it is a software GPU without fma, and the CPU has fma; "
-                     "select it by its name to use it",
-                     root->info.name, root->info.platform);
+        if (!root->costly)
+            continue;
+
+        root->left_out = "it is a software GPU without fma, and the CPU has fma; select it by its "
+                         "name to use it";
+        log_left_out(found, root, COX_LOG_INFO);
     }
+}
+
+/* There is no device at all: say why the first one cannot be used. */
+static void log_no_device(const struct cox__cl_backend *backend, cl_uint platforms)
+{
+    const char *be = platforms == 1 ? " is" : "s are";
+    const struct cox_left_out *first = &backend->left_out[0];
+
+    if (backend->left_out_count)
+        cox__log(backend->log, COX_LOG_ERROR,
+                 "%u OpenCL platform%s installed, but no device that can be used; %s: %s",
+                 platforms, be, first->name, first->reason);
+    else
+        cox__log(backend->log, COX_LOG_ERROR, "%u OpenCL platform%s installed, but no device",
+                 platforms, be);
 }
 
 static cox_status list_platforms(struct discovery *found)
@@ -264,9 +316,7 @@ static cox_status list_platforms(struct discovery *found)
 
     find_costly(found);
     if (!found->root_count) {
-        cox__log(found->backend->log, COX_LOG_ERROR,
-                 "%u OpenCL platform%s installed, but no device", count,
-                 count == 1 ? " is" : "s are");
+        log_no_device(found->backend, count);
         return COX_E_NO_DEVICE;
     }
 
@@ -461,6 +511,10 @@ cox_status cox__cl_platforms_discover(struct cox__cl_backend *backend,
         cox__topology_decide(options->topology, async, cpu);
         status = take(found, &selection);
     }
+
+    for (uint32_t r = 0; r < found->root_count; r++)
+        if (found->roots[r].left_out && !found->roots[r].used)
+            note_left_out(backend, &found->roots[r]);
 
     free(found);
     return status;

@@ -156,21 +156,22 @@ if grep -q '"name": "rusticl"' "$work/plain.json"; then
     contains out ' gpu .* llvmpipe' '^Arithmetic of all devices: muladd' 'llvmpipe.* has no fma'
     contains out '^  [0-9.]+ +(its clock does not report ends|[0-9.]+ us +[0-9.]+ us +[0-9.]+ us$)'
     # The default leaves a software GPU out if the CPU has fma, and says why.
-    why='llvmpipe.* is left out: it is a software GPU without fma'
+    why='it is a software GPU without fma, and the CPU has fma; '
     for selection in '' '--devices all'; do
         run 0 "$selection: all but llvmpipe" $selection --json
         if grep -q '"fma": "fast"' "$work/out"; then
-            contains out "^ +\"$why" '"name": "rusticl"'
-            lacks out '"name": "llvmpipe'
+            contains out "\"left_out\": " "\"number\": \"[0-9.]+\".*\"name\": \"llvmpipe.*\"reason\": \"$why" \
+                '"name": "rusticl"' '"notes": \[\]'
+            lacks out '^ +"name": "llvmpipe'
             run 0 "$selection: all but llvmpipe, text" $selection
-            contains out '^Notes$' "^  $why" '^Arithmetic of all devices: fma$'
+            contains out '^Left out$' "^  [0-9.]+  llvmpipe.* \(rusticl\): $why" '^Arithmetic of all devices: fma$'
         else
             contains out '"name": "llvmpipe'
-            lacks out "$why"
+            lacks out "$why" '^Left out$'
         fi
     done
     run 0 'llvmpipe by its name' --devices llvmpipe
-    lacks out 'is left out'
+    lacks out '^Left out$'
 else
     leave_out 'llvmpipe' 'rusticl is not installed'
 fi

@@ -10,6 +10,7 @@
 #            with what the project installs: by pkg-config, with and without --static, and by find_package
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"
+. "$source/tests/install/launcher.sh"
 kind=$1 cmake=$2 generator=$3 cc=$4 build=$5
 prefix="$work/d/moved prefix"
 
@@ -115,21 +116,7 @@ linked() { # PROGRAM: it contains the library, and runs
 }
 
 use_static() {
-    # A compiler launcher that uses an object file of the library from the build folder, if it exists.
-    cat >launcher <<END
-#!/bin/sh
-last=
-for word; do
-    [ "\$last" != -o ] || object=\$word
-    [ "\$last" != -MF ] || echo "\$object:" >"\$word"
-    last=\$word
-done
-case \$object in
-*coxswain_objects.dir/*) cp "$build/CMakeFiles/coxswain_objects.dir/\${object#*coxswain_objects.dir/}" "\$object" 2>/dev/null && exit ;;
-esac
-exec "\$@"
-END
-    chmod +x launcher
+    make_launcher "$build"
     mkdir around
     cat >around/CMakeLists.txt <<END
 cmake_minimum_required(VERSION 3.20)

@@ -119,6 +119,8 @@ void rig_turn_rows(const unsigned char *in, unsigned char *out, uint32_t rows, u
 
 /* Called at the end of rig_map, rig_halo and rig_table with the index of the output binding, unless it is NULL. */
 extern void (*rig_spy)(const struct fake_args *args, uint32_t out);
+/* Called likewise at the beginning of rig_map. */
+extern void (*rig_spy_first)(const struct fake_args *args, uint32_t out);
 
 /* A cox_merge_fn that adds uint32 counters. */
 void rig_merge_sum(void *into, const void *partial, size_t bytes, void *user);

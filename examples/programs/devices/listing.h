@@ -6,7 +6,7 @@
 #include "measure.h"
 #include "missing.h"
 
-enum { NOTES_MAX = 16, NUMBER_BYTES = 32 };
+enum { NOTES_MAX = 16, LEFT_OUT_MAX = 16, NUMBER_BYTES = 32 };
 
 struct listing {
     struct cox_host_info host;
@@ -17,6 +17,10 @@ struct listing {
     enum cox_arithmetic arithmetic;
     struct measured *measured; /* of each device; NULL = not measured */
     struct missing missing;
+
+    /* What the default selection leaves out; none if there is a selection. */
+    uint32_t left_out_count;
+    struct cox_left_out left_out[LEFT_OUT_MAX];
 
     /* Warnings of the library. */
     uint32_t note_count;

@@ -138,6 +138,24 @@ static void put_devices(struct json *json, const struct listing *listing)
     json_close_array(json);
 }
 
+static void put_left_out(struct json *json, const struct listing *listing)
+{
+    json_member_array(json, "left_out", listing->left_out_count == 0);
+    for (uint32_t i = 0; i < listing->left_out_count; i++) {
+        const struct cox_left_out *device = &listing->left_out[i];
+        char number[NUMBER_BYTES];
+        snprintf(number, sizeof number, "%u.%u", device->platform_index, device->device_index);
+
+        json_open_object(json, true);
+        json_member_string(json, "number", number);
+        json_member_string(json, "name", device->name);
+        json_member_string(json, "platform", device->platform);
+        json_member_string(json, "reason", device->reason);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
 void listing_print_json(const struct listing *listing)
 {
     const struct missing *missing = &listing->missing;
@@ -150,6 +168,7 @@ void listing_print_json(const struct listing *listing)
 
     put_platforms(&json, listing);
     put_devices(&json, listing);
+    put_left_out(&json, listing);
     put_lines(&json, "missing", missing->text[0], sizeof missing->text[0], missing->count);
     put_lines(&json, "notes", listing->notes[0], sizeof listing->notes[0], listing->note_count);
     json_close_object(&json);

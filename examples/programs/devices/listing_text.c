@@ -153,6 +153,18 @@ static void print_devices(const struct listing *listing)
                    listing->devices[i].fma == COX_FMA_SLOW ? "slow" : "no");
 }
 
+static void print_left_out(const struct listing *listing)
+{
+    if (listing->left_out_count > 0)
+        printf("\nLeft out\n");
+
+    for (uint32_t i = 0; i < listing->left_out_count; i++) {
+        const struct cox_left_out *device = &listing->left_out[i];
+        printf("  %u.%u  %s (%s): %s\n", device->platform_index, device->device_index, device->name,
+               device->platform, device->reason);
+    }
+}
+
 static void print_ends(const struct listing *listing)
 {
     printf("\nHow soon the end of a frame of 64 KiB is noticed, by the device's clock\n"
@@ -206,6 +218,7 @@ void listing_print_text(const struct listing *listing)
     print_host(&listing->host);
     print_platforms(listing);
     print_devices(listing);
+    print_left_out(listing);
     if (listing->measured) {
         print_ends(listing);
         print_memory(listing);

@@ -41,23 +41,18 @@ struct options {
     uint32_t reserve_cpu;
 };
 
-/* The lines of the library: errors become the line that ends the program. Warnings become notes, and
- * so does the reason why the default selection leaves a device out. */
+/* The lines of the library: errors become the line that ends the program, warnings become notes. */
 struct log {
     pthread_mutex_t lock;
     char error[1024];
-    bool selected; /* --devices is given, and is not all */
     struct listing *listing;
 };
 
-/* Whether to show a line as a note. The section about the processor says why a core is reserved or
- * not. */
-static bool is_note(const struct log *log, enum cox_log_level level, const char *line)
+/* Whether to show a line as a note. The listing itself says why a core is reserved or not, and why a
+ * device is left out. */
+static bool is_note(const char *line)
 {
-    if (level == COX_LOG_INFO)
-        return !log->selected && strstr(line, " is left out: ");
-
-    return strncmp(line, "reserved core:", 14) != 0;
+    return strncmp(line, "reserved core:", 14) != 0 && !strstr(line, " is left out: ");
 }
 
 static void on_log(void *user, enum cox_log_level level, const char *line)
@@ -69,7 +64,7 @@ static void on_log(void *user, enum cox_log_level level, const char *line)
     if (level == COX_LOG_ERROR) {
         const size_t used = strlen(log->error);
         snprintf(log->error + used, sizeof log->error - used, "%s%s", used ? "; " : "", line);
-    } else if (is_note(log, level, line) && listing->note_count < NOTES_MAX) {
+    } else if (is_note(line) && listing->note_count < NOTES_MAX) {
         snprintf(listing->notes[listing->note_count++], sizeof listing->notes[0], "%s", line);
     }
 
@@ -177,7 +172,8 @@ static int parse_options(int argc, char **argv, struct options *options)
     return -1;
 }
 
-static bool collect(const cox_runtime *runtime, struct listing *listing)
+/* `all`: the default selection. */
+static bool collect(const cox_runtime *runtime, struct listing *listing, bool all)
 {
     cox_runtime_host_info(runtime, &listing->host);
     listing->platform_count = cox_runtime_platform_count(runtime);
@@ -192,6 +188,11 @@ static bool collect(const cox_runtime *runtime, struct listing *listing)
         cox_runtime_platform_info(runtime, i, &listing->platforms[i]);
     for (uint32_t i = 0; i < listing->device_count; i++)
         cox_runtime_device_info(runtime, i, &listing->devices[i]);
+
+    while (all && listing->left_out_count < LEFT_OUT_MAX &&
+           cox_runtime_left_out(runtime, listing->left_out_count,
+                                &listing->left_out[listing->left_out_count]) == COX_OK)
+        listing->left_out_count++;
     return true;
 }
 
@@ -275,7 +276,8 @@ static int fail_start(struct listing *listing, const struct options *options, co
 
 static int list(cox_runtime *runtime, struct listing *listing, const struct options *options)
 {
-    if (!collect(runtime, listing))
+    const bool all = !options->devices || strcmp(options->devices, "all") == 0;
+    if (!collect(runtime, listing, all))
         return fail(cox_status_text(COX_E_NOMEM));
     find_missing(listing, options, COX_OK);
     if (options->measure && !measure_all(runtime, listing))
@@ -302,14 +304,12 @@ int main(int argc, char **argv)
 
     if (options.compile)
         cache = cache_folder(folder, sizeof folder);
-    log.selected = options.devices && strcmp(options.devices, "all") != 0;
     look_at_system();
     const cox_status status =
         cox_runtime_create(&(const struct cox_runtime_params){.devices = options.devices,
                                                               .reserve = options.reserve,
                                                               .reserve_cpu = options.reserve_cpu,
                                                               .cache_dir = cache,
-                                                              .log_level = COX_LOG_INFO,
                                                               .log = on_log,
                                                               .log_user = &log},
                            &runtime);

@@ -167,12 +167,13 @@ static bool holds_bands(const struct cox__queue *queue, uint64_t now_ns, bool *e
 }
 
 static bool reap(struct cox_session *session, struct cox__queue *queue, uint64_t now_ns,
-                 uint64_t *next_ns)
+                 uint64_t *next_ns, bool *abandoned)
 {
     bool expired = false, progress = release_stuck(queue, now_ns);
     const bool holds = holds_bands(queue, now_ns, &expired, next_ns);
     if (expired) {
         abandon(session, queue);
+        *abandoned = true;
         progress = true;
     }
 
@@ -183,13 +184,16 @@ static bool reap(struct cox_session *session, struct cox__queue *queue, uint64_t
     return progress;
 }
 
+/* After one queue is abandoned, the others wait for the next turn: there is room for the events of
+ * one (COX__EVENTS_MAX). */
 bool cox__reaper_step(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
 {
-    bool progress = false;
-    for (struct cox__queue *queue = session->recovery.lost_queues; queue; queue = queue->next) {
+    bool progress = false, abandoned = false;
+    for (struct cox__queue *queue = session->recovery.lost_queues; queue && !abandoned;
+         queue = queue->next) {
         const enum cox__queue_state state = atomic_load(&queue->state);
         if (state == COX__QUEUE_DRAINING || state == COX__QUEUE_ABANDONED)
-            progress |= reap(session, queue, now_ns, next_ns);
+            progress |= reap(session, queue, now_ns, next_ns, &abandoned);
     }
     return progress;
 }

@@ -22,7 +22,7 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
 
     if (frame->bands[band].kind == COX__BAND_CHECK) {
         cox__spare_release(&session->spare);
-        cox__verify_failed(frame, band);
+        cox__verify_failed(session, frame, band);
         return;
     }
 

@@ -9,6 +9,7 @@
 #include "engine/frame.h"
 #include "engine/invariant.h"
 #include "engine/memory.h"
+#include "base/bounds.h"
 #include "base/digest.h"
 #include "engine/timing.h"
 #include "engine/transitions.h"
@@ -184,6 +185,26 @@ static void copy_part(const struct cox_session *session, const struct cox__frame
                run_of(backend, frame->mems[binding], &part, n), part.bytes);
 }
 
+static bool part_equals(const struct cox_session *session, const struct cox__frame *frame,
+                        uint32_t binding, uint32_t first_row, uint32_t rows)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    const struct part part = part_of(cox__frame_pass(frame), binding, first_row, rows);
+
+    for (uint32_t n = 0; n < part.count; n++)
+        if (memcmp(run_of(backend, frame->mems[binding], &part, n),
+                   run_of(backend, session->spare.mems[binding], &part, n), part.bytes) != 0)
+            return false;
+    return true;
+}
+
+/* Whether a band only reads the frame's memory of the binding. */
+static bool is_input(const struct cox__binding *binding)
+{
+    return cox__is_shared(binding) && binding->row_access != COX__REDUCE &&
+           !cox__written_by_rows(binding);
+}
+
 void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame *frame,
                             uint32_t first_row, uint32_t rows)
 {
@@ -191,9 +212,7 @@ void cox__spare_fill_inputs(struct cox_session *session, const struct cox__frame
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
-        if (cox__is_shared(binding) && binding->row_access != COX__REDUCE &&
-            !cox__written_by_rows(binding) &&
-            !(binding->row_access == COX__WHOLE && session->spare.whole))
+        if (is_input(binding) && !(binding->row_access == COX__WHOLE && session->spare.whole))
             copy_part(session, frame, i, first_row, rows);
     }
 
@@ -209,17 +228,111 @@ void cox__spare_fill_outputs(struct cox_session *session, const struct cox__fram
             copy_part(session, frame, i, first_row, rows);
 }
 
-static bool equals(const struct cox_session *session, const struct cox__frame *frame,
-                   uint32_t binding, uint32_t first_row, uint32_t rows)
+/* ---- contents for a vote ---- */
+
+static void flip(char *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        data[i] ^= COX__SPARE_FLIP;
+}
+
+void cox__spare_fill_flipped(struct cox_session *session, const struct cox__frame *frame,
+                             uint32_t first_row, uint32_t rows)
 {
     struct cox__backend *backend = session->runtime->backend;
-    const struct part part = part_of(cox__frame_pass(frame), binding, first_row, rows);
+    const struct cox__pass *pass = cox__frame_pass(frame);
+    cox__spare_fill_outputs(session, frame, first_row, rows);
 
-    for (uint32_t n = 0; n < part.count; n++)
-        if (memcmp(run_of(backend, frame->mems[binding], &part, n),
-                   run_of(backend, session->spare.mems[binding], &part, n), part.bytes) != 0)
-            return false;
-    return true;
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct part part = part_of(pass, i, first_row, rows);
+        for (uint32_t n = 0; n < part.count && cox__written_by_rows(&pass->bindings[i]); n++)
+            flip(run_of(backend, session->spare.mems[i], &part, n), part.bytes);
+    }
+}
+
+/* The bytes from the first to the last one of a part. */
+static size_t extent_of(const struct part *part)
+{
+    return (part->count - 1) * part->step + part->bytes;
+}
+
+void cox__spare_change_neighbours(struct cox_session *session, const struct cox__frame *frame,
+                                  uint32_t first_row, uint32_t rows)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    const struct cox__pass *pass = cox__frame_pass(frame);
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox__binding *binding = &pass->bindings[i];
+        if (!cox__is_shared(binding) || !cox__by_rows(binding))
+            continue;
+
+        const struct part part = part_of(pass, i, first_row, rows);
+        const size_t bytes = extent_of(&part), end = part.offset + bytes;
+        const size_t above = (size_t)cox__min_u64(part.offset, bytes);
+        const size_t below = (size_t)cox__min_u64(session->pipeline.bytes[i] - end, bytes);
+        char *data = backend->ops->mem_data(session->spare.mems[i]);
+
+        flip(data + part.offset - above, above);
+        flip(data + end, below);
+    }
+}
+
+uint32_t cox__spare_changed_input(const struct cox_session *session, const struct cox__frame *frame,
+                                  uint32_t first_row, uint32_t rows)
+{
+    const struct cox__pass *pass = cox__frame_pass(frame);
+
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (is_input(&pass->bindings[i]) && !part_equals(session, frame, i, first_row, rows))
+            return i;
+    return COX_BUFFERS_MAX;
+}
+
+/* ---- results ---- */
+
+size_t cox__spare_result_bytes(const struct cox__pass *pass, uint32_t first_row, uint32_t rows)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct part part = part_of(pass, i, first_row, rows);
+        if (cox__written_by_rows(&pass->bindings[i]))
+            sum += part.count * part.bytes;
+    }
+    return sum;
+}
+
+void cox__spare_copy_result(struct cox__backend *backend, const struct cox__pass *pass,
+                            struct cox__mem *const *mems, uint32_t first_row, uint32_t rows,
+                            unsigned char *to)
+{
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct part part = part_of(pass, i, first_row, rows);
+        for (uint32_t n = 0; n < part.count && cox__written_by_rows(&pass->bindings[i]); n++) {
+            memcpy(to, run_of(backend, mems[i], &part, n), part.bytes);
+            to += part.bytes;
+        }
+    }
+}
+
+void cox__spare_locate(const struct cox__pass *pass, uint32_t first_row, uint32_t rows, size_t at,
+                       uint32_t *binding, size_t *row)
+{
+    *binding = 0;
+    *row = 0;
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct part part = part_of(pass, i, first_row, rows);
+        if (!cox__written_by_rows(&pass->bindings[i]))
+            continue;
+
+        const size_t run = at / part.bytes;
+        *binding = i;
+        *row = (part.offset + run * part.step + at % part.bytes) / pass->bindings[i].pitch_bytes;
+        if (run < part.count)
+            return;
+        at -= part.count * part.bytes;
+    }
 }
 
 bool cox__spare_equals(const struct cox_session *session, const struct cox__frame *frame,
@@ -230,7 +343,7 @@ bool cox__spare_equals(const struct cox_session *session, const struct cox__fram
 
     for (uint32_t i = 0; equal && i < pass->binding_count; i++)
         if (cox__written_by_rows(&pass->bindings[i]))
-            equal = equals(session, frame, i, first_row, rows);
+            equal = part_equals(session, frame, i, first_row, rows);
     return equal;
 }
 

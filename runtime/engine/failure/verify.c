@@ -1,17 +1,50 @@
 /* Before a frame is delivered, a second device, the peer, repeats a sampled share of its bands. The
  * results are compared bit for bit.
  *
- * If the two devices disagree, there is a vote (enum cox__vote_state). The vote convicts the faulty
- * device, which is lost; recover.c repeats its work in frames that are not delivered yet. A vote
- * without a verdict ends the frame with an error.
+ * If the band's owner and its peer disagree, there is a vote (enum cox__vote_state). Each of the
+ * two first repeats the rows itself, because a kernel that is not deterministic looks like a faulty
+ * device. For these repetitions everything that a result must not depend on is changed: what the
+ * outputs held before, and the rows beside those that the band may read.
  *
- * Owns each frame's `sampled`, `vote` and the bands' `checked`.
+ *   owner    peer
+ *   repeats  repeats  and then                                        faulty is
+ *   its result
+ *   yes      yes      a third device agrees with one of the two       the other one
+ *                     it agrees with none, or there is no third       unknown (1)
+ *   only one does     the two new results agree                       the other one, at times
+ *                     they do not, but the other one agreed in        that one, or the kernel (2)
+ *                     earlier bands; a third device confirms the one
+ *                     they do not; the other one repeats the rows     the other one
+ *                     once more, and now they agree
+ *                     they never agree                                that one, or the kernel
+ *   no       no       the two new results differ                      the kernel: it is not
+ *                                                                     deterministic
+ *                     they are equal                                  the kernel: it reads what it
+ *                                                                     must not
+ *   The frame's input and the copy for the check are not equal.       unknown: someone writes there
+ *
+ * (1) Perhaps the kernel reads beyond its rows, and a device has other bytes there.
+ * (2) The device is convicted, and the log names the kernel as well.
+ *
+ * A faulty device is convicted: it is lost, and recover.c repeats its work in frames that are not
+ * delivered yet. Without a conviction the frame ends with COX_E_MISMATCH. The first time, an error
+ * in the log says why; later lines for the same reason are of level INFO.
+ *
+ * If a voter fails, the band is checked again. An owner or peer that is lost cannot repeat its
+ * result: the vote assumes that it would, and the third device decides.
+ *
+ * Not seen: a device that is alone, rows changed in place, a kernel whose results vary so seldom
+ * that it looks like a device that errs at times, and an input that changes only before the check.
+ *
+ * Owns each frame's `sampled`, `vote` and the bands' `checked`, and the devices' `agreed`.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "verify.h"
 #include "engine/device.h"
 #include "engine/frame.h"
 #include "spare.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* After this many failed checks a band goes unchecked. */
@@ -145,27 +178,354 @@ static const void *partials_of(const struct cox__frame *frame, uint32_t band,
     return frame->bands[band].partials;
 }
 
-/* ---- the vote ---- */
+/* ---- the vote: results ---- */
 
-static const char *name_of(const struct cox__devices *devices, uint32_t device)
+static const char *name_of(const struct cox_session *session, uint32_t device)
 {
-    return devices->list[device].info.name;
+    return session->devices.list[device].info.name;
 }
 
-/* Have a device repeat the rows that are voted on. */
-static void ask_voter(struct cox_session *session, struct cox__frame *frame, uint32_t device,
+static uint32_t owner_of(const struct cox__frame *frame)
+{
+    return frame->reports[frame->vote.band].device;
+}
+
+static unsigned char *result_of(const struct cox__vote *vote, enum cox__vote_run run)
+{
+    return vote->runs + run * vote->bytes;
+}
+
+/* Keep a band's result: from the frame's buffers, or a check's from the spare ones. */
+static void keep_result(const struct cox_session *session, const struct cox__frame *frame,
+                        enum cox__vote_run run, struct cox__mem *const *mems, uint32_t band)
+{
+    const struct cox__vote *vote = &frame->vote;
+    const struct cox__pass *pass = cox__frame_pass(frame);
+    unsigned char *to = result_of(vote, run);
+
+    cox__spare_copy_result(session->runtime->backend, pass, mems, vote->first_row, vote->rows, to);
+    if (vote->bytes > vote->row_bytes)
+        memcpy(to + vote->row_bytes, frame->bands[band].partials, pass->partial_bytes);
+}
+
+/* Make room for the results of a vote. False: no memory. */
+static bool allocate_results(struct cox__vote *vote, const struct cox__pass *pass, bool partials)
+{
+    vote->row_bytes = cox__spare_result_bytes(pass, vote->first_row, vote->rows);
+    vote->bytes = vote->row_bytes;
+    if (partials)
+        vote->bytes += pass->partial_bytes;
+
+    free(vote->runs);
+    vote->runs = calloc(COX__RUNS, vote->bytes);
+    return vote->runs != NULL;
+}
+
+/* Where a device's first result and its repetition differ; `bytes` if they are equal. A byte that
+ * no kernel writes is what the outputs held before: the first time what is in the frame, now
+ * that with flipped bits. */
+static size_t first_change(const struct cox__vote *vote, enum cox__vote_run first,
+                           enum cox__vote_run again)
+{
+    const unsigned char *in_frame = result_of(vote, COX__RUN_OWNER);
+    const unsigned char *a = result_of(vote, first), *b = result_of(vote, again);
+
+    for (size_t i = 0; i < vote->bytes; i++) {
+        const bool untouched = i < vote->row_bytes && a[i] == in_frame[i] &&
+                               b[i] == (in_frame[i] ^ COX__SPARE_FLIP);
+        if (a[i] != b[i] && !untouched)
+            return i;
+    }
+    return vote->bytes;
+}
+
+static bool is_repeated(const struct cox__vote *vote, enum cox__vote_run first,
+                        enum cox__vote_run again)
+{
+    return first_change(vote, first, again) == vote->bytes;
+}
+
+/* Where the results that began the vote differ. */
+static size_t first_difference(const struct cox__vote *vote)
+{
+    size_t i = 0;
+    while (result_of(vote, COX__RUN_OWNER)[i] == result_of(vote, COX__RUN_PEER)[i])
+        i++;
+    return i;
+}
+
+/* ---- the vote: its end ---- */
+
+/* Why a vote convicts no device. The values are bits of session->warned.no_verdict. */
+enum reason { BOTH_STAND, ONE_LOST, ONE_VARIES, NOT_DETERMINISTIC, READS_OTHER, INPUT_CHANGES };
+
+enum { PLACE_BYTES = 160 };
+
+/* "pass 'blur', buffer 'out', row 17" for a byte of a result. */
+static void describe_place(const struct cox__frame *frame, size_t at, char text[PLACE_BYTES])
+{
+    const struct cox__vote *vote = &frame->vote;
+    const struct cox__pass *pass = cox__frame_pass(frame);
+    const char *name = pass->name ? pass->name : "unnamed";
+    uint32_t binding;
+    size_t row;
+
+    if (at >= vote->row_bytes) {
+        snprintf(text, PLACE_BYTES, "pass '%.60s', merged results of rows %u..%u", name,
+                 vote->first_row, vote->first_row + vote->rows - 1);
+        return;
+    }
+
+    cox__spare_locate(pass, vote->first_row, vote->rows, at, &binding, &row);
+    snprintf(text, PLACE_BYTES, "pass '%.60s', buffer '%.60s', row %zu", name,
+             cox__binding_name(&pass->bindings[binding]), row);
+}
+
+static void log_no_verdict(struct cox_session *session, const struct cox__frame *frame,
+                           enum reason reason, size_t at, uint32_t varies)
+{
+    const char *owner = name_of(session, owner_of(frame));
+    const char *peer = name_of(session, frame->vote.peer);
+    enum cox_log_level level = COX_LOG_ERROR;
+    char place[PLACE_BYTES], why[480];
+    describe_place(frame, at, place);
+
+    switch (reason) {
+    case NOT_DETERMINISTIC:
+        snprintf(why, sizeof why,
+                 "the kernel is not deterministic: %s and %s do not repeat their "
+                 "own results",
+                 owner, peer);
+        break;
+    case READS_OTHER:
+        snprintf(why, sizeof why,
+                 "the kernel reads rows beyond its own, or what its output held "
+                 "before: the results of %s and %s depend on it",
+                 owner, peer);
+        break;
+    case ONE_VARIES:
+        snprintf(why, sizeof why,
+                 "%s does not repeat its own result, and never agrees with %s: "
+                 "the kernel is not deterministic, or the device is faulty",
+                 name_of(session, varies), owner_of(frame) == varies ? peer : owner);
+        break;
+    case BOTH_STAND:
+        snprintf(why, sizeof why,
+                 "%s and %s repeat their own results, which differ, and no other "
+                 "device confirms one: one is faulty, or the kernel reads rows beyond its own",
+                 owner, peer);
+        break;
+    case ONE_LOST:
+        snprintf(why, sizeof why,
+                 "%s and %s disagree, and one was lost before it could repeat its "
+                 "result: one is faulty, or the kernel is not deterministic",
+                 owner, peer);
+        break;
+    case INPUT_CHANGES:
+        snprintf(why, sizeof why, "an input changed while %s and %s read it", owner, peer);
+        break;
+    }
+
+    if (session->warned.no_verdict >> reason & 1)
+        level = COX_LOG_INFO;
+    session->warned.no_verdict |= UINT32_C(1) << reason;
+    cox__log(&session->runtime->log, level, "frame %llu, %s: %s", (unsigned long long)frame->index,
+             place, why);
+}
+
+/* The vote is over without a conviction. `at`: the first byte that differs. */
+static void end_without_verdict(struct cox_session *session, struct cox__frame *frame,
+                                enum reason reason, size_t at, uint32_t varies)
+{
+    log_no_verdict(session, frame, reason, at, varies);
+    frame->vote.state = COX__VOTE_NONE;
+    frame->status = COX_E_MISMATCH;
+}
+
+/* The vote is over: one of the two devices is faulty. */
+static void convict(struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                    const char *why)
+{
+    struct cox__vote *vote = &frame->vote;
+    const size_t at = first_difference(vote);
+    const uint32_t changed = cox__spare_changed_input(session, frame, vote->first_row, vote->rows);
+    char place[PLACE_BYTES];
+
+    if (changed < COX_BUFFERS_MAX) {
+        end_without_verdict(session, frame, INPUT_CHANGES, at, device);
+        return;
+    }
+
+    describe_place(frame, at, place);
+    cox__log(&session->runtime->log, COX_LOG_ERROR, "%s computes wrong rows: frame %llu, %s: %s",
+             name_of(session, device), (unsigned long long)frame->index, place, why);
+    vote->state = COX__VOTE_NONE;
+    cox__device_fail(session, device, COX_E_MISMATCH);
+}
+
+/* ---- the vote: its steps ---- */
+
+/* Have a device repeat the rows that are voted on, in one band. False: it cannot. */
+static bool ask_voter(struct cox_session *session, struct cox__frame *frame, uint32_t device,
                       enum cox__vote_state state)
 {
     struct cox__vote *vote = &frame->vote;
-    vote->state = state;
-    cox__spare_fill_outputs(session, frame, vote->first_row, vote->rows);
+    const struct cox__device *voter = &session->devices.list[device];
+    if (!cox__device_is_active(voter) || voter->passes[frame->pass].max_rows < vote->rows)
+        return false;
 
-    if (cox__device_is_active(&session->devices.list[device]) &&
-        cox__spare_add_check(session, frame, device, vote->first_row, vote->rows, vote->band))
+    vote->state = state;
+    vote->voter = device;
+    cox__spare_fill_flipped(session, frame, vote->first_row, vote->rows);
+    cox__spare_add_check(session, frame, device, vote->first_row, vote->rows, vote->band);
+    return true;
+}
+
+/* A device cannot repeat its result: assume that it would. */
+static void assume_repeated(struct cox__vote *vote, enum cox__vote_run first,
+                            enum cox__vote_run again)
+{
+    memcpy(result_of(vote, again), result_of(vote, first), vote->bytes);
+    vote->lost = true;
+}
+
+/* A device that can do the rows in one band, and is none of the two. The number of devices if there
+ * is none. */
+static uint32_t find_third(const struct cox_session *session, const struct cox__frame *frame)
+{
+    uint32_t except = UINT32_C(1) << owner_of(frame) | UINT32_C(1) << frame->vote.peer;
+
+    for (uint32_t d = 0; d < session->devices.count; d++)
+        if (session->devices.list[d].passes[frame->pass].max_rows < frame->vote.rows)
+            except |= UINT32_C(1) << d;
+    return cox__device_best(session, frame->pass, except);
+}
+
+/* Both devices repeat their results. */
+static void ask_third(struct cox_session *session, struct cox__frame *frame)
+{
+    const uint32_t third = find_third(session, frame);
+    const size_t at = first_difference(&frame->vote);
+
+    if (third < session->devices.count && ask_voter(session, frame, third, COX__VOTE_THIRD))
+        return;
+    end_without_verdict(session, frame, frame->vote.lost ? ONE_LOST : BOTH_STAND, at, third);
+}
+
+/* One of the two does not repeat its result. `agrees`: its last result is the other one's. */
+static void judge_unsteady(struct cox_session *session, struct cox__frame *frame, uint32_t unsteady,
+                           bool agrees, size_t at)
+{
+    const uint32_t third = find_third(session, frame);
+    const bool was_right = session->devices.list[unsteady].passes[frame->pass].agreed;
+
+    if (agrees)
+        convict(session, frame, unsteady, "it does not repeat its own result");
+    else if (!(was_right && third < session->devices.count &&
+               ask_voter(session, frame, third, COX__VOTE_THIRD)) &&
+             !ask_voter(session, frame, unsteady, COX__VOTE_AGAIN))
+        end_without_verdict(session, frame, ONE_VARIES, at, unsteady);
+}
+
+/* The owner and its peer have repeated the rows. */
+static void compare_repetitions(struct cox_session *session, struct cox__frame *frame)
+{
+    const struct cox__vote *vote = &frame->vote;
+    const size_t of_owner = first_change(vote, COX__RUN_OWNER, COX__RUN_OWNER_AGAIN);
+    const size_t of_peer = first_change(vote, COX__RUN_PEER, COX__RUN_PEER_AGAIN);
+    const bool owner_repeats = of_owner == vote->bytes, peer_repeats = of_peer == vote->bytes;
+    enum reason reason = NOT_DETERMINISTIC;
+
+    if (owner_repeats && peer_repeats) {
+        ask_third(session, frame);
+    } else if (owner_repeats) {
+        judge_unsteady(session, frame, vote->peer,
+                       is_repeated(vote, COX__RUN_OWNER, COX__RUN_PEER_AGAIN), of_peer);
+    } else if (peer_repeats) {
+        judge_unsteady(session, frame, owner_of(frame),
+                       is_repeated(vote, COX__RUN_PEER, COX__RUN_OWNER_AGAIN), of_owner);
+    } else {
+        if (memcmp(result_of(vote, COX__RUN_OWNER_AGAIN), result_of(vote, COX__RUN_PEER_AGAIN),
+                   vote->bytes) == 0)
+            reason = READS_OTHER;
+        end_without_verdict(session, frame, reason, of_peer, vote->peer);
+    }
+}
+
+/* The last repetition of a vote is done: convict the device that it contradicts. */
+static void compare_last(struct cox_session *session, struct cox__frame *frame)
+{
+    const struct cox__vote *vote = &frame->vote;
+    const uint32_t owner = owner_of(frame);
+    const bool owner_repeats = is_repeated(vote, COX__RUN_OWNER, COX__RUN_OWNER_AGAIN);
+    const bool peer_repeats = is_repeated(vote, COX__RUN_PEER, COX__RUN_PEER_AGAIN);
+
+    const char *why = "another device confirms the other result";
+    if (vote->state == COX__VOTE_AGAIN)
+        why = "it does not repeat its own result";
+    else if (!owner_repeats || !peer_repeats)
+        why = "it does not repeat its own result, or the kernel is not deterministic on it";
+
+    if (owner_repeats && is_repeated(vote, COX__RUN_OWNER, COX__RUN_LAST))
+        convict(session, frame, vote->peer, why);
+    else if (peer_repeats && is_repeated(vote, COX__RUN_PEER, COX__RUN_LAST))
+        convict(session, frame, owner, why);
+    else if (owner_repeats && peer_repeats)
+        end_without_verdict(session, frame, vote->lost ? ONE_LOST : BOTH_STAND,
+                            first_difference(vote), owner);
+    else if (owner_repeats)
+        end_without_verdict(session, frame, ONE_VARIES,
+                            first_change(vote, COX__RUN_PEER, COX__RUN_PEER_AGAIN), vote->peer);
+    else
+        end_without_verdict(session, frame, ONE_VARIES,
+                            first_change(vote, COX__RUN_OWNER, COX__RUN_OWNER_AGAIN), owner);
+}
+
+/* The owner's result is repeated: the peer is next. */
+static void ask_peer(struct cox_session *session, struct cox__frame *frame)
+{
+    struct cox__vote *vote = &frame->vote;
+    if (ask_voter(session, frame, vote->peer, COX__VOTE_PEER))
         return;
 
-    vote->state = COX__VOTE_NONE;
-    frame->status = COX_E_MISMATCH;
+    assume_repeated(vote, COX__RUN_PEER, COX__RUN_PEER_AGAIN);
+    compare_repetitions(session, frame);
+}
+
+/* Ask the first voter, once the vote has the spare buffers to itself. */
+static void begin_vote(struct cox_session *session, struct cox__frame *frame)
+{
+    struct cox__vote *vote = &frame->vote;
+    if (vote->state != COX__VOTE_WAITING || session->spare.users || frame->status)
+        return;
+
+    cox__spare_change_neighbours(session, frame, vote->first_row, vote->rows);
+    if (ask_voter(session, frame, owner_of(frame), COX__VOTE_OWNER))
+        return;
+
+    assume_repeated(vote, COX__RUN_OWNER, COX__RUN_OWNER_AGAIN);
+    ask_peer(session, frame);
+}
+
+/* A voter has repeated the rows. */
+static void count_vote(struct cox_session *session, struct cox__frame *frame, uint32_t check)
+{
+    struct cox__mem *const *spare = session->spare.mems;
+
+    switch (frame->vote.state) {
+    case COX__VOTE_OWNER:
+        keep_result(session, frame, COX__RUN_OWNER_AGAIN, spare, check);
+        ask_peer(session, frame);
+        break;
+    case COX__VOTE_PEER:
+        keep_result(session, frame, COX__RUN_PEER_AGAIN, spare, check);
+        compare_repetitions(session, frame);
+        break;
+    default:
+        keep_result(session, frame, COX__RUN_LAST, spare, check);
+        compare_last(session, frame);
+        break;
+    }
 }
 
 static void open_vote(struct cox_session *session, struct cox__frame *frame, uint32_t check)
@@ -173,81 +533,42 @@ static void open_vote(struct cox_session *session, struct cox__frame *frame, uin
     struct cox__vote *vote = &frame->vote;
     const struct cox_band_report *report = &frame->reports[check];
     const uint32_t band = frame->bands[check].origin;
-    const uint32_t owner = frame->reports[band].device;
-    const uint32_t third = cox__device_best(session, frame->pass,
-                                            UINT32_C(1) << owner | UINT32_C(1) << report->device);
+    const bool partials = partials_of(frame, check, &frame->reports[band]) != NULL;
 
+    vote->state = COX__VOTE_WAITING;
     vote->band = band;
     vote->first_row = report->first_row;
     vote->rows = report->rows;
     vote->peer = report->device;
+    vote->lost = false;
 
-    cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), frame->mems,
-                      partials_of(frame, band, report), report->first_row, report->rows,
-                      vote->of_owner);
-    cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), session->spare.mems,
-                      partials_of(frame, check, &frame->reports[band]), report->first_row,
-                      report->rows, vote->of_peer);
-
-    cox__log(&session->runtime->log, COX_LOG_WARN,
+    cox__log(&session->runtime->log, session->warned.no_verdict ? COX_LOG_INFO : COX_LOG_WARN,
              "frame %llu: %s and %s disagree about rows %u..%u", (unsigned long long)frame->index,
-             name_of(&session->devices, owner), name_of(&session->devices, vote->peer),
-             report->first_row, report->first_row + report->rows - 1);
+             name_of(session, owner_of(frame)), name_of(session, vote->peer), report->first_row,
+             report->first_row + report->rows - 1);
 
-    if (third < session->devices.count)
-        ask_voter(session, frame, third, COX__VOTE_THIRD);
-    else
-        ask_voter(session, frame, owner, COX__VOTE_OWNER);
-}
-
-static void convict(struct cox_session *session, uint32_t device)
-{
-    cox__log(&session->runtime->log, COX_LOG_ERROR, "%s computes wrong rows",
-             name_of(&session->devices, device));
-    cox__device_fail(session, device, COX_E_MISMATCH);
-}
-
-/* A voter has repeated the rows; `digest` is of what it wrote. */
-static void count_vote(struct cox_session *session, struct cox__frame *frame,
-                       const unsigned char digest[32])
-{
-    struct cox__vote *vote = &frame->vote;
-    const uint32_t owner = frame->reports[vote->band].device;
-    const bool for_owner = memcmp(digest, vote->of_owner, 32) == 0;
-    const bool for_peer = memcmp(digest, vote->of_peer, 32) == 0;
-    const enum cox__vote_state state = vote->state;
-
-    if (state == COX__VOTE_OWNER && !for_peer) {
-        vote->owner_repeated = for_owner;
-        ask_voter(session, frame, vote->peer, COX__VOTE_PEER);
+    if (!allocate_results(vote, cox__frame_pass(frame), partials)) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "frame %llu: too little memory to find out what is faulty",
+                 (unsigned long long)frame->index);
+        frame->status = COX_E_MISMATCH;
         return;
     }
 
-    vote->state = COX__VOTE_NONE;
-    const bool owner_repeated = state == COX__VOTE_PEER && vote->owner_repeated;
-
-    if (for_owner || (owner_repeated && !for_peer)) {
-        convict(session, vote->peer);
-    } else if (for_peer && !owner_repeated) {
-        convict(session, owner);
-    } else {
-        frame->status = COX_E_MISMATCH;
-        cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "frame %llu: rows %u..%u differ, and no vote can decide between %s and %s",
-                 (unsigned long long)frame->index, vote->first_row,
-                 vote->first_row + vote->rows - 1, name_of(&session->devices, owner),
-                 name_of(&session->devices, vote->peer));
-    }
+    keep_result(session, frame, COX__RUN_OWNER, frame->mems, band);
+    keep_result(session, frame, COX__RUN_PEER, session->spare.mems, check);
+    begin_vote(session, frame);
 }
 
 /* Whether the check is the one that the open vote waits for. */
 static bool is_vote(const struct cox__frame *frame, uint32_t check)
 {
     const struct cox__vote *vote = &frame->vote;
-    const bool open = vote->state == COX__VOTE_THIRD || vote->state == COX__VOTE_OWNER ||
-                      vote->state == COX__VOTE_PEER;
+    const bool asked = vote->state == COX__VOTE_OWNER || vote->state == COX__VOTE_PEER ||
+                       vote->state == COX__VOTE_THIRD || vote->state == COX__VOTE_AGAIN;
 
-    return open && frame->bands[check].origin == vote->band &&
+    return asked && frame->bands[check].origin == vote->band &&
+           frame->reports[check].device == vote->voter &&
            frame->reports[check].first_row == vote->first_row;
 }
 
@@ -265,45 +586,55 @@ static bool agrees(const struct cox_session *session, const struct cox__frame *f
            (!mine || !theirs || memcmp(mine, theirs, cox__frame_pass(frame)->partial_bytes) == 0);
 }
 
+/* Check the band again, by a device that is active by then. */
+static void check_later(struct cox__frame *frame, uint32_t band)
+{
+    frame->bands[band].checked = false;
+    frame->sampled = false;
+}
+
+static void note_agreement(struct cox_session *session, struct cox__frame *frame, uint32_t check)
+{
+    const uint32_t origin = frame->bands[check].origin;
+    struct cox__device *devices = session->devices.list;
+
+    devices[frame->reports[origin].device].passes[frame->pass].agreed = true;
+    devices[frame->reports[check].device].passes[frame->pass].agreed = true;
+    if (frame->vote.state == COX__VOTE_UNDECIDED && frame->vote.band == origin)
+        frame->vote.state = COX__VOTE_NONE;
+}
+
 void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uint32_t check)
 {
-    const struct cox_band_report report = frame->reports[check];
     const uint32_t origin = frame->bands[check].origin;
+    const enum cox__vote_state vote = frame->vote.state;
     cox__spare_release(&session->spare);
     if (frame->status)
         return;
 
-    if (is_vote(frame, check)) {
-        unsigned char digest[32];
-        cox__spare_digest(session->runtime->backend, cox__frame_pass(frame), session->spare.mems,
-                          partials_of(frame, check, &frame->reports[origin]), report.first_row,
-                          report.rows, digest);
-        count_vote(session, frame, digest);
-        return;
-    }
-
-    if (frame->bands[origin].state != COX__BAND_DONE) /* its rows do not count any more */
-        return;
-
-    if (agrees(session, frame, check)) {
-        if (frame->vote.state == COX__VOTE_UNDECIDED && frame->vote.band == origin)
+    if (frame->bands[origin].state != COX__BAND_DONE) { /* its rows do not count any more */
+        if (frame->vote.band == origin)
             frame->vote.state = COX__VOTE_NONE;
-    } else if (frame->vote.state == COX__VOTE_NONE || frame->vote.state == COX__VOTE_UNDECIDED) {
+    } else if (is_vote(frame, check)) {
+        count_vote(session, frame, check);
+    } else if (agrees(session, frame, check)) {
+        note_agreement(session, frame, check);
+    } else if (vote == COX__VOTE_NONE || vote == COX__VOTE_UNDECIDED) {
         open_vote(session, frame, check);
-    } else { /* one vote at a time: this band is checked again after the open vote */
-        frame->bands[origin].checked = false;
-        frame->sampled = false;
+    } else { /* one vote at a time: the band is checked again after the open vote */
+        check_later(frame, origin);
     }
+
+    begin_vote(session, frame);
 }
 
-void cox__verify_failed(struct cox__frame *frame, uint32_t check)
+void cox__verify_failed(struct cox_session *session, struct cox__frame *frame, uint32_t check)
 {
     const uint32_t origin = frame->bands[check].origin;
     if (is_vote(frame, check))
         frame->vote.state = COX__VOTE_UNDECIDED;
 
-    if (frame->bands[origin].state == COX__BAND_DONE) {
-        frame->bands[origin].checked = false;
-        frame->sampled = false;
-    }
+    if (frame->bands[origin].state == COX__BAND_DONE)
+        check_later(frame, origin);
+    begin_vote(session, frame);
 }

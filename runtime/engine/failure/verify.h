@@ -12,6 +12,6 @@ bool cox__verify_frame(struct cox_session *session, struct cox__frame *frame);
 void cox__verify_done(struct cox_session *session, struct cox__frame *frame, uint32_t check);
 
 /* A check has failed: its rows will be checked again. */
-void cox__verify_failed(struct cox__frame *frame, uint32_t check);
+void cox__verify_failed(struct cox_session *session, struct cox__frame *frame, uint32_t check);
 
 #endif

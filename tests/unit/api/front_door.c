@@ -556,6 +556,31 @@ Test(front_door, says_what_does_not_hold_together)
     refuse("field gain has 16 bytes at offset 56, but constants_bytes is only 64",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float4 gain", "")}), .constants_bytes = 64,
                   .fields = COX_LIST(struct cox_field, {"gain", 56, 16})));
+    refuse("field gain is in `fields`, but no kernel takes it",
+           PARAMS(PASSES({.source = copying}), .constants_bytes = 64,
+                  .fields = COX_LIST(struct cox_field, {"gain", 0, 4})));
+    refuse("field gain is listed twice",
+           PARAMS(PASSES({.source = KERNEL("f", "global uint *out, float gain", "")}), .constants_bytes = 64,
+                  .fields = COX_LIST(struct cox_field, {"gain", 0, 4}, {"gain", 4, 4})));
+    refuse("constants_bytes is 64, but no kernel takes `constants` or a field, and no pass has `done`",
+           PARAMS(PASSES({.source = copying}), .constants_bytes = 64));
+    refuse("'rows': buffer, halo_rows, whole, in_place or row_divisor is set, but it is not a buffer",
+           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .row_divisor = 2})})));
+    refuse("a variant of kernel f sets columns or rows; allowed: source, options,",
+           PARAMS(PASSES({.source = copying,
+                          .variants = COX_LIST(struct cox_pass, {.source = copying, .columns = W})})));
+    refuse("a variant of kernel f sets arguments",
+           PARAMS(PASSES({.source = copying,
+                          .variants = COX_LIST(struct cox_pass,
+                                               {.source = copying, ARGUMENTS({.name = "in", .whole = true})})})));
+    refuse("a variant of kernel f sets kernel",
+           PARAMS(PASSES({.source = copying,
+                          .variants = COX_LIST(struct cox_pass, {.source = copying, .kernel = "g"})})));
+    refuse("a variant of kernel f sets done",
+           PARAMS(PASSES({.source = copying,
+                          .variants = COX_LIST(struct cox_pass, {.source = copying, .done = make_table})})));
+    refuse("a variant of kernel f has no source",
+           PARAMS(PASSES({.source = copying, .variants = COX_LIST(struct cox_pass, {.options = "-DX"})})));
     refuse("kernel f takes constants, but constants_bytes is 0",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, struct s constants", "")})));
     refuse(

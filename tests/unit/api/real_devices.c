@@ -126,6 +126,11 @@ Test(api, a_runtime_describes_its_devices_platforms_and_processor)
         cr_assert_neq(platform.name[0], 0);
     }
     cr_assert_eq(cox_runtime_platform_info(runtime, 1000, &platform), COX_E_NOT_FOUND);
+    struct cox_left_out left_out;
+    uint32_t skipped = 0;
+    for (; cox_runtime_left_out(runtime, skipped, &left_out) == COX_OK; skipped++)
+        cr_assert(left_out.name[0] && left_out.platform[0] && left_out.reason[0]);
+    cr_assert_eq(cox_runtime_left_out(runtime, skipped, &left_out), COX_E_NOT_FOUND);
     struct cox_host_info host;
     cox_runtime_host_info(runtime, &host);
     cr_assert_geq(host.cores, 1);

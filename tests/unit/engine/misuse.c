@@ -651,6 +651,7 @@ Test(engine_misuse, functions_of_sessions_and_infos_refuse_null)
     cox_session_destroy(&session);
     cr_assert_eq(cox_runtime_device_info(rig_runtime(w.rig), 0, NULL), COX_E_INVALID);
     cr_assert_eq(cox_runtime_platform_info(rig_runtime(w.rig), 0, NULL), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_left_out(rig_runtime(w.rig), 0, NULL), COX_E_INVALID);
     cox_runtime_host_info(rig_runtime(w.rig), NULL);
     cox_session_info(w.session, NULL);
     world_works_and_ends(&w);

@@ -133,6 +133,7 @@ Test(engine_refuse, null_for_the_runtime_or_a_buffer)
     cr_assert_eq(cox_runtime_device_info(NULL, 0, &device), COX_E_INVALID);
     cr_assert_eq(cox_runtime_platform_count(NULL), 0);
     cr_assert_eq(cox_runtime_platform_info(NULL, 0, &platform), COX_E_INVALID);
+    cr_assert_eq(cox_runtime_left_out(NULL, 0, &(struct cox_left_out){.name = ""}), COX_E_INVALID);
     cr_assert_eq(cox_runtime_pitch_bytes(NULL, 64), 0);
     memset(&host, 0x5a, sizeof host);
     cox_runtime_host_info(NULL, &host);

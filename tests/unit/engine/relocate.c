@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "scene_test.h"
+#include <string.h>
 
 TestSuite(engine_relocate, .timeout = 300);
 
@@ -227,5 +228,21 @@ Test(engine_relocate, sessions_and_buffers_go_at_once_while_a_device_hangs)
         cr_assert_eq(cox__session_run(scene.session, &frame), COX_OK);
         cr_assert_str_empty(shape_check(scene.frames, f));
     }
+    end();
+}
+
+/* There is room for the events of one lost queue. */
+Test(engine_relocate, of_two_queues_that_expire_together_one_is_abandoned_at_a_time)
+{
+    begin(SHAPE_MAP, &(const struct cox__session_spec){.in_flight = 2, .device_timeout_ns = 500 * ms});
+    fault(FAKE_HANGS, 1, UINT64_MAX);
+    fault(FAKE_HANGS, 2, UINT64_MAX);
+    play_good(4);
+
+    const char *log = rig_log(scene.rig), *last = strstr(log, "are abandoned"), *moved = strstr(log, " move from ");
+    for (const char *next; (next = strstr(last + 1, "are abandoned"));)
+        last = next;
+    cr_assert_eq(steps_of(FAKE_STEP_ABANDON, 1) + steps_of(FAKE_STEP_ABANDON, 2), 2);
+    cr_assert(moved && moved < last, "the rows of the first queue move before the second one is abandoned: %s", log);
     end();
 }
