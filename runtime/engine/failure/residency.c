@@ -224,9 +224,9 @@ void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
 }
 
 void cox__residency_start_warmup(const struct cox__devices *devices, struct cox__frame *frame,
-                                 uint32_t device)
+                                 uint32_t holders)
 {
-    frame->held.keeps = frame->held.rows && devices->list[device].resident;
+    frame->held.keeps = frame->held.rows && any_keeps(devices);
     if (!frame->held.keeps)
         return;
 
@@ -242,8 +242,9 @@ void cox__residency_start_warmup(const struct cox__devices *devices, struct cox_
 
         const struct cox__row_range all = {0, all_rows(frame->pipeline, i)};
         add(frame, i, HOST, all);
-        if (touched && devices->list[device].resident >> i & 1)
-            add(frame, i, device, all);
+        for (uint32_t d = 0; touched && d < devices->count; d++)
+            if (holders >> d & devices->list[d].resident >> i & 1)
+                add(frame, i, d, all);
     }
 }
 
