@@ -130,12 +130,13 @@ static void grow_old(struct cox__handed_over *history)
         cox__row_set_clear(&history->rows[history->newest][i]);
 }
 
-/* A device reads these rows, and either did not write them itself or does not keep them. */
-static void note_handed_over(struct cox__handed_over *history, const struct cox__pipeline *pipeline,
+/* A device reads these rows, and either did not write them itself or does not keep them. Runs of
+ * the warm-up do not show how frames are split. */
+static void note_handed_over(struct cox__handed_over *history, const struct cox__frame *frame,
                              uint32_t binding, struct cox__row_range rows)
 {
-    const uint32_t all = all_rows(pipeline, binding), margin = all / MARGIN_SHARE;
-    if (!pipeline->bindings[binding].scratch)
+    const uint32_t all = all_rows(frame->pipeline, binding), margin = all / MARGIN_SHARE;
+    if (!frame->pipeline->bindings[binding].scratch || frame->kind == COX__FRAME_WARMUP)
         return;
 
     uint32_t first = 0, end = all;
@@ -455,7 +456,7 @@ static bool add_ranges(struct cox__handed_over *history, struct cox__frame *fram
         if (job->range_count == COX__JOB_RANGES_MAX)
             return false;
         job->ranges[job->range_count++] = (struct cox__job_range){binding, row, until - row};
-        note_handed_over(history, frame->pipeline, binding, (struct cox__row_range){row, until});
+        note_handed_over(history, frame, binding, (struct cox__row_range){row, until});
     }
 
     /* Work enqueued on the device later runs after the copy, so the rows count as present. */
@@ -473,7 +474,7 @@ static bool fill_binding(struct cox__handed_over *history, struct cox__frame *fr
     if (reads(frame->pipeline, job->pass, binding)) {
         if (keeps)
             return add_ranges(history, frame, binding, device, job);
-        note_handed_over(history, frame->pipeline, binding,
+        note_handed_over(history, frame, binding,
                          rows_of(frame->pipeline, job->pass, binding, job->first_row, job->rows));
     } else if (keeps && !scratch) {
         job->out |= UINT32_C(1) << binding;
