@@ -1,5 +1,5 @@
-/* The warm-up: every device compiles each pass and is timed. It runs before a session's first frame,
- * on that frame's buffers, or on its own buffers when cox_session_warm asks for it.
+/* The warm-up: every device compiles each pass and is timed. It runs before a session's first
+ * frame, on that frame's buffers, or on its own buffers when cox_session_warm asks for it.
  *
  * Slices of a pass run on all devices at once, each in its own rows. Whole passes run on one device
  * after the other. measure.c decides which of them a device needs.
@@ -157,7 +157,7 @@ static bool takes_part(const struct cox_session *session, uint32_t device)
            !(session->warmup.failed >> device & 1);
 }
 
-static uint32_t part_count(const struct cox_session *session)
+static uint32_t device_count(const struct cox_session *session)
 {
     uint32_t count = 0;
     for (uint32_t d = 0; d < session->devices.count; d++)
@@ -166,17 +166,17 @@ static uint32_t part_count(const struct cox_session *session)
 }
 
 /* How many devices can run a slice at once: each has its own part of the rows. */
-static uint32_t lane_count(const struct cox_session *session, const struct cox__pass *pass)
+static uint32_t part_count(const struct cox_session *session, const struct cox__pass *pass)
 {
     const uint32_t units = (pass->rows + pass->row_alignment - 1) / pass->row_alignment;
-    return cox__min_u32(part_count(session), units);
+    return cox__min_u32(device_count(session), units);
 }
 
-/* The first unit of rows of a lane's part. */
-static uint32_t lane_begin(const struct cox__pass *pass, uint32_t lane, uint32_t lanes)
+/* The unit of rows at which a part begins. */
+static uint32_t part_begin(const struct cox__pass *pass, uint32_t part, uint32_t parts)
 {
     const uint32_t units = (pass->rows + pass->row_alignment - 1) / pass->row_alignment;
-    return (uint32_t)((uint64_t)units * lane / lanes);
+    return (uint32_t)((uint64_t)units * part / parts);
 }
 
 /* Begin to time the devices in the next pass. */
@@ -184,13 +184,13 @@ static void begin_pass(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
     const struct cox__pass *pass = &session->pipeline.passes[warmup->pass];
-    const uint32_t lanes = cox__max_u32(lane_count(session, pass), 1);
-    const uint32_t part = lane_begin(pass, 1, lanes) * pass->row_alignment;
+    const uint32_t parts = cox__max_u32(part_count(session, pass), 1);
+    const uint32_t part_rows = part_begin(pass, 1, parts) * pass->row_alignment;
 
     for (uint32_t d = 0; d < session->devices.count; d++) {
         const struct cox__device_pass *of = &session->devices.list[d].passes[warmup->pass];
         const uint64_t known_ns = session->profile.is_loaded ? of->single_device_ns : 0;
-        const uint32_t most = cox__min_u32(cox__min_u32(part, pass->rows), of->max_rows);
+        const uint32_t most = cox__min_u32(cox__min_u32(part_rows, pass->rows), of->max_rows);
 
         cox__measure_begin(&warmup->measures[d], pass->rows, pass->row_alignment, most, known_ns,
                            session->devices.count == 1);
@@ -334,17 +334,17 @@ static bool needs_slice(const struct cox_session *session, uint32_t device)
            session->warmup.measures[device].state <= COX__MEASURE_SLICE;
 }
 
-/* Run a slice in the middle of the lane's part of the rows. */
-static void run_slice(struct cox_session *session, uint32_t device, uint32_t lane, uint32_t lanes)
+/* Run a slice in the middle of a part of the rows. */
+static void run_slice(struct cox_session *session, uint32_t device, uint32_t part, uint32_t parts)
 {
     const struct cox__warmup *warmup = &session->warmup;
     const struct cox__pass *pass = &session->pipeline.passes[warmup->pass];
     const uint32_t unit = pass->row_alignment, slice = warmup->measures[device].slice;
-    const uint32_t begin = lane_begin(pass, lane, lanes);
-    const uint32_t part = lane_begin(pass, lane + 1, lanes) - begin;
+    const uint32_t begin = part_begin(pass, part, parts);
+    const uint32_t most = part_begin(pass, part + 1, parts) - begin;
     const uint32_t units = (slice + unit - 1) / unit;
 
-    const uint32_t first_row = (begin + (part - cox__min_u32(units, part)) / 2) * unit;
+    const uint32_t first_row = (begin + (most - cox__min_u32(units, most)) / 2) * unit;
     run_band(session, device, first_row, cox__min_u32(slice, pass->rows - first_row));
 }
 
@@ -354,19 +354,19 @@ static bool begin_slices(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
     const struct cox__pass *pass = &session->pipeline.passes[warmup->pass];
-    const uint32_t lanes = lane_count(session, pass);
-    uint32_t devices = 0, lane_of[COX_DEVICES_MAX], used = 0, place = 0;
+    const uint32_t parts = part_count(session, pass);
+    uint32_t devices = 0, part_of[COX_DEVICES_MAX], used = 0, place = 0;
 
     for (uint32_t d = 0; d < session->devices.count; d++) {
         if (!takes_part(session, d))
             continue;
 
-        const uint32_t lane = place++ % lanes;
-        if (!needs_slice(session, d) || used >> lane & 1)
+        const uint32_t part = place++ % parts;
+        if (!needs_slice(session, d) || used >> part & 1)
             continue;
 
-        lane_of[d] = lane;
-        used |= UINT32_C(1) << lane;
+        part_of[d] = part;
+        used |= UINT32_C(1) << part;
         devices |= UINT32_C(1) << d;
     }
 
@@ -378,7 +378,7 @@ static bool begin_slices(struct cox_session *session)
         const uint32_t d = i % session->devices.count;
         const bool last = i >= session->devices.count;
         if (devices >> d & 1 && session->devices.list[d].blocks_in_submit == last)
-            run_slice(session, d, lane_of[d], lanes);
+            run_slice(session, d, part_of[d], parts);
     }
 
     return true;
@@ -457,7 +457,7 @@ static bool begin_run(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;
 
-    while (part_count(session) && warmup->pass < session->pipeline.pass_count) {
+    while (device_count(session) && warmup->pass < session->pipeline.pass_count) {
         if (!warmup->begun)
             begin_pass(session);
         if (begin_fill(session) || begin_slices(session) || begin_whole(session))
