@@ -427,14 +427,14 @@ static bool needs_fill(const struct cox_session *session)
 /* Run an earlier pass on all devices. Each gets rows by its speed. */
 static bool begin_fill(struct cox_session *session)
 {
+    if (!needs_fill(session))
+        return false;
+
     const uint32_t number = session->warmup.filled;
     const struct cox__pass *pass = &session->pipeline.passes[number];
     const uint32_t unit = pass->row_alignment, units = (pass->rows + unit - 1) / unit;
     double sum = 0, before = 0;
     uint32_t first = 0;
-
-    if (!needs_fill(session))
-        return false;
 
     start_frame(session, COX__WARMUP_FILL, number);
     for (uint32_t d = 0; d < session->devices.count; d++)
