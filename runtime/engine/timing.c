@@ -232,7 +232,8 @@ static bool may_compile(const struct cox__settings *settings, const struct cox__
     if (!settings->device_timeout_ns)
         return expected <= 0 || (ended < FRESH_BANDS && !device->lost);
 
-    return !ended && !device->overran; /* even if a device profile was loaded */
+    /* Even if a device profile was loaded. A rebuilt device that is known has compiled before. */
+    return !ended && !device->overran && (!device->lost || expected <= 0);
 }
 
 /* Time limit for a band that should take `expected` ns, after which the device is lost. `ended`:
