@@ -44,7 +44,7 @@ struct cox_band {
     X(COX_REASON_KEPT, 5, "kept: the predicted gain is too small to move")                        \
     X(COX_REASON_DROPPED, 6, "a device left out: it would only delay the frame")                  \
     X(COX_REASON_DEVICES, 7, "the set of usable devices changed")                                 \
-    X(COX_REASON_WARMUP, 8, "warm-up of one device with the whole frame")                         \
+    X(COX_REASON_WARMUP, 8, "warm-up, with some rows or the whole frame")                         \
     X(COX_REASON_RERUN, 9, "rows of a failed band, run again elsewhere")                          \
     X(COX_REASON_PROBE, 10, "a small band that measures a device that was left out")              \
     X(COX_REASON_CALIBRATION, 11, "calibration: bands that separate fixed cost and cost per row") \
@@ -110,7 +110,8 @@ struct cox_sched_device {
     bool usable; /* false: must not get rows (left the session, quarantined) */
     double hint; /* relative speed, guessed from the device's description, > 0 */
 
-    /* One whole frame on this device alone, from the warm-up. 0 = unknown. */
+    /* One whole frame on this device alone, from the warm-up. Slow kernels: computed from a part of
+     * the rows. 0 = unknown. */
     uint64_t single_device_ns;
 };
 

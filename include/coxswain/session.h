@@ -350,7 +350,7 @@ struct cox_pass_report {
  * that it goes with. */
 struct cox_frame_report {
     uint64_t index; /* from 0, in submission order */
-    bool warmup;    /* a warm-up run before frame `index` */
+    bool warmup;    /* a warm-up run before frame `index`: one pass, or some rows of it */
     bool shadow;    /* a repeated band that measures or tests a device */
     cox_status status;
     uint64_t submit_ns;
@@ -414,8 +414,9 @@ COX_API void cox_pipeline_destroy(cox_pipeline **pipeline);
 
 /* What happens before the first frame. */
 enum cox_warmup {
-    /* The first frame waits until each device has run a frame. A session on one device has no
-     * warm-up run. */
+    /* The first frame waits until each device has compiled the kernels and is timed. A kernel that
+     * takes longer than 40 ms per frame is timed on a part of the rows, on all devices at once. A
+     * session on one device has no warm-up run. */
     COX_WARMUP_FIRST_FRAME = 0,
     COX_WARMUP_NONE = 1, /* the first frame is slow on devices that compile late */
 
@@ -478,8 +479,15 @@ struct cox_session_params {
     /* A device is given up if it exceeds its expected time by this much, or by ten times the
      * expected time if that is more. Other devices then repeat its rows.
      *
-     * 0 = ten times the device's longest band, between 1 s and 10 s. First launches, which may
-     * compile, have 20 s more. Time during which the process could not run is excluded. */
+     * Some drivers compile in a device's first launch of a pass, so this launch has 20 s more. All
+     * devices begin it at once. If a kernel never ends, the first frame thus ends after this
+     * timeout and 20 s, with COX_E_DEVICE_LOST.
+     *
+     * Time during which the process could not run is excluded: at most nine times this timeout,
+     * and 20 s of the compiler's.
+     *
+     * 0 = ten times the device's longest band, between 1 s and 10 s. Each of the first sixteen
+     * bands then has 20 s more, and time is excluded up to nine times the limit. */
     uint64_t device_timeout_ns;
 
     cox_meter_fn *meter;
@@ -519,8 +527,8 @@ COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime,
  *   The call is made in a child process after fork. */
 COX_API void cox_session_destroy(cox_session **session);
 
-/* Run one frame of zeros on every device now, so that the first frame is not slower than others.
- * `constants` is as in a frame. No effect after the first frame.
+/* Compile and time the kernels on every device now, with buffers of zeros, so that the first frame
+ * is not slower than others. `constants` is as in a frame. No effect after the first frame.
  *
  * Blocks until all devices have run. Not from a callback.
  *
@@ -648,7 +656,8 @@ struct cox_session_device {
     enum cox_device_state state;
     uint32_t lost;             /* times that it failed */
     uint32_t returned;         /* times that it came back */
-    uint64_t single_device_ns; /* one whole frame on this device alone; 0 = not measured */
+    uint64_t single_device_ns; /* one whole frame on this device alone, measured or computed from
+                                * a part of the rows; 0 = not measured */
     uint32_t max_rows;         /* most rows of one band; 0 = the device has not joined */
 };
 

@@ -217,7 +217,9 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     const bool plausible = end >= slot->submit_ns && end <= now;
 
     cox__timing_note_end(device, slot, report, plausible ? end : now);
-    if (!job->fetch)
+    if (frame->kind == COX__FRAME_WARMUP)
+        cox__timing_note_launch(device, job->pass);
+    else if (!job->fetch)
         cox__timing_learn(device, job->pass, report);
     device->last_done_ns = now;
 

@@ -184,8 +184,44 @@ enum cox__warmup_state {
     COX__WARMUP_FINISHED /* or the session does no warm-up */
 };
 
-/* Warm-up runs: for each device a first run that compiles, then timed ones if there are several
- * devices. Engine only; warmup.c edits the struct. cox_session_warm fills in `request`, `given` and
+/* What a device runs next in the warm-up of a pass.
+ *
+ *   COMPILE ---> SLICE ---> DONE
+ *    |   '--> WHOLE <-'      ^
+ *    |          '------------|
+ *    '-----------------------' */
+enum cox__measure_state {
+    COX__MEASURE_COMPILE, /* a slice, in which some drivers compile */
+    COX__MEASURE_SLICE,   /* a slice to be timed */
+    COX__MEASURE_WHOLE,   /* the whole pass, while no other device runs */
+    COX__MEASURE_DONE
+};
+
+/* How the warm-up times one device in one pass. Engine only; measure.c edits it. */
+struct cox__measure {
+    enum cox__measure_state state;
+    uint32_t rows;      /* of the pass */
+    uint32_t unit;      /* slices begin and end at multiples of it */
+    uint32_t most;      /* rows of a slice */
+    uint32_t slice;     /* rows of the next one */
+    uint32_t last_rows; /* of the slice before; 0 = none was timed */
+    uint64_t last_ns;
+    bool only;         /* the session's only device */
+    uint64_t known_ns; /* for the whole pass, from a device profile; 0 = unknown */
+    uint32_t runs;     /* of the whole pass; how many, their time, and the shortest one */
+    uint64_t spent_ns;
+    uint64_t whole_ns;
+};
+
+/* What the warm-up's run under way is. */
+enum cox__warmup_run {
+    COX__WARMUP_SLICES, /* one band for each of several devices, in different rows */
+    COX__WARMUP_WHOLE,  /* a whole pass on one device */
+    COX__WARMUP_FILL    /* a whole pass on all devices, because a later pass reads what it writes */
+};
+
+/* Warm-up runs. The devices are timed in one pass after the other; measure.c says what each device
+ * runs. Engine only; warmup.c edits the struct. cox_session_warm fills in `request`, `given` and
  * `params` before it sends the request. */
 struct cox__warmup {
     enum cox__warmup_state state;
@@ -193,13 +229,18 @@ struct cox__warmup {
     struct cox__request request;                   /* from cox_session_warm, */
     struct cox__mem *given[COX_BUFFERS_MAX];       /* with memory for the runs */
     unsigned char params[COX_CONSTANTS_BYTES_MAX]; /* and parameters */
-    uint32_t device;
-    uint32_t pass;
-    uint32_t run;
-    uint64_t spent_ns;  /* in timed runs of this pass on this device */
-    uint64_t submit_ns; /* how long submitting the run under way took */
+    bool owns_mem[COX_BUFFERS_MAX];                /* the memory of this binding is not borrowed */
+
     struct cox__frame *frame;
-    bool owns_mem[COX_BUFFERS_MAX]; /* the memory of this binding is not borrowed */
+    enum cox__warmup_run run;
+    uint32_t pass;      /* in which the devices are timed now; see `begun` */
+    bool begun;         /* `measures` is set for the pass */
+    uint32_t failed;    /* devices that the warm-up goes on without, a bit for each */
+    uint32_t filled;    /* passes whose results are in the memory of the runs */
+    uint32_t holders;   /* devices that keep the results of all earlier passes, a bit for each */
+    uint32_t ran_whole; /* devices that have run this pass whole on this memory */
+    struct cox__measure measures[COX_DEVICES_MAX];
+    uint64_t submit_ns[COX_DEVICES_MAX]; /* how long submitting the device's last run took */
 };
 
 /* A session whose devices join in the background. Set by create before it sends the request, then

@@ -340,6 +340,7 @@ struct cox__device {
     uint64_t last_done_ns;
     struct cox__device_init *making;
     cox_status join_status; /* why it is ABSENT */
+    bool overran;           /* it was lost because of its timeout; edited by reaper.c */
     uint64_t retry_ns;      /* when to rebuild it */
     uint64_t pause_ns;      /* between the last two retries: the back-off */
     uint64_t return_ns;     /* when it last came back */

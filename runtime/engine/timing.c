@@ -33,12 +33,14 @@
 /* Bounds of the limit that follows from the longest band, if the application set none. */
 #define TIMEOUT_MIN_NS 1e9
 #define TIMEOUT_MAX_NS 10e9
-/* The first bands of an instance may include compilation: some drivers compile at the first launch
- * of a shape. */
-#define FRESH_BANDS 16
-/* Added to their time limit by default. */
+/* Added to the time limit of a device's first launch in a pass: some drivers compile there. */
 #define COMPILE_NS 20e9
-/* Added instead if the application set a limit, or the device was lost before. */
+/* If the application set a limit, the compiler is excused for this many times COMPILE_NS if the
+ * process cannot run. */
+#define COMPILE_EXCUSE_TIMES 1
+/* The first bands of an instance may still be slow, and with other rows a driver may compile again.
+ * So they get this in addition, and COMPILE_NS too if the application set no limit. */
+#define FRESH_BANDS 16
 #define FRESH_NS 250e6
 /* After this fraction of a band's limit the watchdog counts how long the process cannot run, until
  * COUNT_NS after the band's next poll. */
@@ -107,6 +109,17 @@ static double least_ns(const struct cox__timing *timing, double rows)
         return timing->least_ns / timing->least_rows * rows;
 
     return timing->least_ns;
+}
+
+void cox__timing_expect(struct cox__device *device, uint32_t pass, uint32_t rows, double ns)
+{
+    device->passes[pass].timing = (struct cox__timing){
+        .rows = rows, .ns = ns, .least_rows = rows, .least_ns = ns};
+}
+
+void cox__timing_note_launch(struct cox__device *device, uint32_t pass)
+{
+    device->passes[pass].ended++;
 }
 
 void cox__timing_learn(struct cox__device *device, uint32_t pass,
@@ -212,12 +225,22 @@ uint64_t cox__timing_session_timeout_ns(const struct cox__settings *settings)
     return settings->device_timeout_ns ? settings->device_timeout_ns : DEFAULT_TIMEOUT_NS;
 }
 
+/* Whether a device that has done `ended` bands of a pass may have to compile it. */
+static bool may_compile(const struct cox__settings *settings, const struct cox__device *device,
+                        uint32_t ended, double expected)
+{
+    if (!settings->device_timeout_ns)
+        return expected <= 0 || (ended < FRESH_BANDS && !device->lost);
+
+    /* Even if a device profile was loaded. A rebuilt device that is known has compiled before. */
+    return !ended && !device->overran && (!device->lost || expected <= 0);
+}
+
 /* Time limit for a band that should take `expected` ns, after which the device is lost. `ended`:
  * how many bands of that pass the device has done. */
 static uint64_t time_limit_ns(const struct cox__settings *settings,
                               const struct cox__device *device, uint32_t ended, double expected)
 {
-    const bool fresh = ended < FRESH_BANDS;
     double limit = TIMEOUT_TIMES * (double)device->longest_ns;
 
     if (limit < TIMEOUT_MIN_NS)
@@ -229,12 +252,11 @@ static uint64_t time_limit_ns(const struct cox__settings *settings,
         limit = (double)settings->device_timeout_ns;
     if (limit < TIMEOUT_TIMES * expected)
         limit = TIMEOUT_TIMES * expected;
-    limit += expected + (fresh ? FRESH_NS : 0);
+    limit += expected;
 
-    /* A session's first band on a device may include compilation, even if a device profile was
-     * loaded. */
-    const bool compiles = fresh && !device->lost && (!ended || !settings->device_timeout_ns);
-    if (compiles || expected <= 0)
+    if (ended < FRESH_BANDS)
+        limit += FRESH_NS;
+    if (may_compile(settings, device, ended, expected))
         limit += COMPILE_NS;
 
     if (limit < (double)(UINT64_MAX / 64))
@@ -292,6 +314,20 @@ static bool is_only_device(const struct cox__devices *devices, uint32_t device)
     return only;
 }
 
+/* How far a band's deadline may move in all because the process could not run. */
+static uint64_t most_grace_ns(const struct cox_session *session, const struct cox__queue_slot *slot)
+{
+    const struct cox__device *device = &session->devices.list[slot->queue->device];
+    const uint64_t compile_ns = (uint64_t)COMPILE_NS;
+    const uint32_t pass = slot->job.pass, ended = device->passes[pass].ended;
+
+    if (!session->settings.device_timeout_ns || !may_compile(&session->settings, device, ended, 0))
+        return COX__EXCUSE_TIMES * slot->limit_ns;
+
+    return COX__EXCUSE_TIMES * cox__elapsed_ns(compile_ns, slot->limit_ns) +
+           COMPILE_EXCUSE_TIMES * compile_ns;
+}
+
 bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot *slot,
                             uint64_t now_ns)
 {
@@ -299,7 +335,7 @@ bool cox__timing_is_overdue(struct cox_session *session, struct cox__queue_slot 
         return false;
 
     const uint64_t starved = run_queue_delay_ns(session->runtime);
-    const uint64_t left_ns = COX__EXCUSE_TIMES * slot->limit_ns - slot->grace_ns;
+    const uint64_t left_ns = cox__elapsed_ns(slot->grace_ns, most_grace_ns(session, slot));
     uint64_t excuse_ns = cox__min_u64(starved - slot->run_queue_delay_ns, left_ns);
     slot->run_queue_delay_ns = starved;
     slot->grace_ns += excuse_ns;

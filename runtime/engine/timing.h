@@ -47,7 +47,13 @@ void cox__timing_advance_deadlines(struct cox__queue *queue, uint64_t end_ns);
 void cox__timing_note_end(struct cox__device *device, const struct cox__queue_slot *slot,
                           struct cox_band_report *report, uint64_t end_ns);
 
-/* Learn from a band that ended well. */
+/* A whole pass takes about `ns` on the device, as far as the warm-up knows. */
+void cox__timing_expect(struct cox__device *device, uint32_t pass, uint32_t rows, double ns);
+
+/* A band of the warm-up ended well. */
+void cox__timing_note_launch(struct cox__device *device, uint32_t pass);
+
+/* Learn from a band of a frame that ended well. */
 void cox__timing_learn(struct cox__device *device, uint32_t pass,
                        const struct cox_band_report *report);
 

@@ -56,6 +56,7 @@ void cox__reaper_take(struct cox_session *session, uint32_t device, cox_status s
 
     COX_INVARIANT(of->state == COX_DEVICE_DRAINING);
     of->queue = NULL;
+    of->overran |= status == COX_E_TIMEOUT;
 
     for (uint32_t p = 0; p < session->pipeline.pass_count; p++) {
         of->passes[p].timing = (struct cox__timing){0};

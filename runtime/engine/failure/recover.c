@@ -147,6 +147,16 @@ static bool any_may_join(const struct cox__devices *devices)
     return any;
 }
 
+/* Whether every device hung in its first bands. */
+static bool never_ended(const struct cox__devices *devices)
+{
+    bool never = true;
+    for (uint32_t d = 0; d < devices->count; d++)
+        never = never && devices->list[d].overran && !devices->list[d].last_done_ns;
+
+    return never;
+}
+
 bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64_t *next_ns)
 {
     const bool joined = cox__device_any_joined(&session->devices);
@@ -154,9 +164,10 @@ bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64
         cox__device_any_active(&session->devices) || any_may_join(&session->devices))
         return false;
 
-    /* Wait a while for a lost device to come back. */
-    const uint64_t end_ns = cox__later(session->recovery.no_device_since_ns,
-                                       cox__timing_session_timeout_ns(&session->settings));
+    /* Wait a while for a lost device to come back, unless the kernels have never ended. */
+    uint64_t end_ns = session->recovery.no_device_since_ns;
+    if (!never_ended(&session->devices))
+        end_ns = cox__later(end_ns, cox__timing_session_timeout_ns(&session->settings));
     if (joined && now_ns < end_ns) {
         if (session->order.count && end_ns < *next_ns)
             *next_ns = end_ns;

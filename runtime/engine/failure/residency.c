@@ -183,11 +183,14 @@ static uint32_t next_of_others(const struct cox__frame *frame, uint32_t binding,
 }
 
 /* The device reads these rows from the host's memory. Note those that another device may have
- * handed over: all rows of scratch, and of a buffer that stays those that another device has. */
+ * handed over: all rows of scratch, and of a buffer that stays those that another device has.
+ * Runs of the warm-up do not show how frames are split. */
 static void note_read(struct cox__handed_over *history, const struct cox__frame *frame,
                       uint32_t binding, uint32_t device, struct cox__row_range rows)
 {
     const struct cox__pipeline *pipeline = frame->pipeline;
+    if (frame->kind == COX__FRAME_WARMUP)
+        return;
     if (pipeline->bindings[binding].scratch)
         note_handed_over(history, pipeline, binding, rows);
     if (!frame->held.kept[binding])
@@ -284,9 +287,9 @@ void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
 }
 
 void cox__residency_start_warmup(const struct cox__devices *devices, struct cox__frame *frame,
-                                 uint32_t device)
+                                 uint32_t holders)
 {
-    frame->held.keeps = frame->held.rows && devices->list[device].resident;
+    frame->held.keeps = frame->held.rows && any_keeps(devices);
     if (!frame->held.keeps)
         return;
 
@@ -302,8 +305,9 @@ void cox__residency_start_warmup(const struct cox__devices *devices, struct cox_
 
         const struct cox__row_range all = {0, cox__kept_rows(frame->pipeline, i)};
         add(frame, i, HOST, all);
-        if (touched && devices->list[device].resident >> i & 1)
-            add(frame, i, device, all);
+        for (uint32_t d = 0; touched && d < devices->count; d++)
+            if (holders >> d & devices->list[d].resident >> i & 1)
+                add(frame, i, d, all);
     }
 }
 

@@ -27,10 +27,11 @@ void cox__residency_free_history(struct cox__handed_over *history);
  * rows. */
 void cox__residency_start(struct cox_session *session, struct cox__frame *frame);
 
-/* A run of the warm-up has begun a pass on this device alone. It counts as if the device had done
- * the passes before. */
+/* A run of the warm-up has begun a pass. It counts as if the results of the passes before were in
+ * the host's memory. The devices in `holders`, a bit for each, have them in their own memory
+ * too. */
 void cox__residency_start_warmup(const struct cox__devices *devices, struct cox__frame *frame,
-                                 uint32_t device);
+                                 uint32_t holders);
 
 /* Add FETCH bands for rows that only other devices have, if a planned band reads them or a shadow
  * run that the policy asks for. Or request a restart of the frame. Returns whether there is

@@ -204,21 +204,18 @@ Test(residency, nothing_is_kept_where_rows_are_verified)
     close_bench();
 }
 
-/* The warm-up measures a pass as a frame on that device alone runs it: 96 rows, none of them copied. */
+/* The warm-up measures a cheap pass as a frame on that device alone runs it: 96 rows, none of them copied. */
 Test(residency, warm_up_runs_count_what_the_passes_before_have_left)
 {
     open_bench(&two_staged, SESSION(.policy = "static"));
     run_more(1);
-    uint32_t seen = 0;
+    uint32_t whole[3] = {0};
     for (uint32_t i = 0; i < rig_report_count(rig); i++) {
         const struct rig_report *report = rig_report_at(rig, i);
-        seen += report->frame.warmup;
-        if (!report->frame.warmup)
-            continue;
-        const struct cox_band_report *band = &report->bands[0];
-        cr_expect_eq(band->rows, ROWS);
+        if (report->frame.warmup && report->bands[0].rows == ROWS)
+            whole[report->bands[0].pass]++;
     }
-    cr_expect_gt(seen, 0);
+    cr_expect(whole[0] > 2 && whole[1] > 2 && whole[2] > 2);
     size_t count;
     struct fake_record *record = fake_take_record(fake, &count);
     uint32_t in = 0, kept = 0;

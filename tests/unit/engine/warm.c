@@ -152,6 +152,150 @@ Test(engine_warm, without_a_device_it_says_so)
     end();
 }
 
+/* ---- slow kernels ---- */
+
+static uint64_t began_ns; /* when the session was ready for its first frame */
+
+/* Three devices that take some seconds for a frame, one of them half as long as the others. */
+static void begin_slow(enum shape shape, uint64_t frame_ms, uint64_t timeout_ns)
+{
+    struct fake_params devices = trio;
+    for (uint32_t d = 0; d < 3; d++) {
+        devices.devices[d].fixed_ns = 1e5;
+        devices.devices[d].ns_per_row = (double)(frame_ms * ms) * (d ? 4 : 2) / SCENE_ROWS;
+    }
+    scene_begin(&scene, &devices, shape, 8,
+                &(const struct cox__session_spec){.in_flight = 1, .device_timeout_ns = timeout_ns});
+    began_ns = fake_now(scene.fake);
+}
+
+/* The bands of the warm-up that had all rows of a pass. */
+static uint32_t whole_runs(void)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rig_report_count(scene.rig); i++) {
+        const struct rig_report *report = rig_report_at(scene.rig, i);
+        count += report->frame.warmup && report->bands[0].rows == SCENE_ROWS;
+    }
+    return count;
+}
+
+Test(engine_warm, the_first_frame_of_a_slow_kernel_takes_little_longer_than_others)
+{
+    static const uint64_t frames_ms[] = {700, 2400, 20000};
+    for (size_t i = 0; i < 3; i++)
+        for (uint32_t asked = 0; asked < 2; asked++) {
+            begin_slow(SHAPE_MAP, frames_ms[i], 1000 * ms);
+            if (asked)
+                cr_assert_eq(warm_up(), COX_OK);
+            cr_assert_leq(fake_now(scene.fake) - began_ns, frames_ms[i] * ms * 3 / 10);
+            play_good(6);
+            cr_assert_leq(scene.done_ns[0] - began_ns, scene_took(&scene, 5) * 13 / 10, "%.3f s, then %.3f s",
+                          (double)(scene.done_ns[0] - began_ns) * 1e-9, (double)scene_took(&scene, 5) * 1e-9);
+            cr_assert_leq(scene_took(&scene, 0), scene_took(&scene, 5) * 105 / 100, "the first split is good");
+            cr_assert_eq(whole_runs(), 0);
+            check_lost(UINT32_MAX, 0, "within its timeout");
+            end();
+        }
+}
+
+Test(engine_warm, slices_run_on_all_devices_at_once_in_different_rows)
+{
+    begin_slow(SHAPE_MAP, 2400, 0);
+    cr_assert_eq(warm_up(), COX_OK);
+    cr_assert_gt(rig_report_count(scene.rig), 1);
+    for (uint32_t i = 0; i < rig_report_count(scene.rig); i++) {
+        const struct rig_report *report = rig_report_at(scene.rig, i);
+        const struct cox_band_report *band = report->bands;
+        cr_assert_eq(report->frame.band_count, 3);
+        for (uint32_t b = 1; b < 3; b++) {
+            cr_assert_geq(band[b].first_row, band[b - 1].first_row + band[b - 1].rows);
+            cr_assert_lt(band[b].submit_ns, band[b - 1].end_ns);
+        }
+    }
+    end();
+}
+
+/* A later pass may take indices from what an earlier one wrote, so that must be complete. The scripted devices
+ * report a pass that reads rows which were not written. */
+Test(engine_warm, slow_passes_find_what_earlier_passes_write)
+{
+    static const enum shape shapes[] = {SHAPE_EXCHANGE, SHAPE_FLIP, SHAPE_ALL, SHAPE_THEN_INPLACE};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (uint32_t asked = 0; asked < 2; asked++) {
+            begin_slow(shapes[s], 1000, 1000 * ms);
+            if (asked)
+                cr_assert_eq(warm_up(), COX_OK);
+            play_good(6);
+            const uint64_t warm_ns = scene.done_ns[0] - scene_took(&scene, 0) - began_ns;
+            cr_assert_leq(warm_ns, scene_took(&scene, 5) * 13 / 10, "shape %d: %.3f s", (int)shapes[s],
+                          (double)warm_ns * 1e-9);
+            for (uint32_t d = 0; d < 3; d++)
+                cr_assert_gt(device_now(d).single_device_ns, 0);
+            end();
+        }
+}
+
+Test(engine_warm, a_slow_kernel_on_a_device_that_fails_in_the_warm_up)
+{
+    for (uint32_t skip = 0; skip < 6; skip++)
+        for (uint32_t shape = 0; shape < 2; shape++) {
+            begin_slow(shape ? SHAPE_EXCHANGE : SHAPE_MAP, 1000, 1000 * ms);
+            FAULT(.kind = FAKE_EVENT_FAILS, .device = 1, .skip = skip, .status = COX_E_DEVICE_LOST);
+            cr_assert_eq(warm_up(), COX_OK);
+            play_good(4);
+            end();
+        }
+}
+
+/* ---- kernels that never end ---- */
+
+/* The compiler's limit, which docs of cox_session_params.device_timeout_ns state, and a margin for polls. */
+static const uint64_t compiler_ns = 20000000000, margin_ns = 500000000;
+
+Test(engine_warm, a_kernel_that_never_ends_is_reported_within_the_timeout_and_the_limit_for_compilers)
+{
+    for (uint32_t devices = 1; devices <= 3; devices++)
+        for (uint32_t no_warmup = 0; no_warmup < 2; no_warmup++) {
+            struct fake_params some = trio;
+            some.device_count = devices;
+            begin_new(&some, no_warmup, 1000 * ms);
+            for (uint32_t d = 0; d < devices; d++)
+                FAULT(.kind = FAKE_HANGS, .device = d, .count = UINT32_MAX, .delay_ns = UINT64_MAX);
+            const uint64_t began = fake_now(scene.fake);
+            scene_play(&scene, 1);
+            cr_assert_eq(scene.status[0], COX_E_DEVICE_LOST);
+            cr_assert_leq(scene.done_ns[0] - began, 1000 * ms + compiler_ns + margin_ns, "%u devices: %.3f s", devices,
+                          (double)(scene.done_ns[0] - began) * 1e-9);
+            end();
+        }
+}
+
+Test(engine_warm, once_a_launch_has_ended_the_timeout_holds)
+{
+    for (uint32_t skip = 1; skip < 8; skip++) {
+        begin_new(&trio, false, 1000 * ms);
+        FAULT(.kind = FAKE_HANGS, .device = 1, .skip = skip, .count = UINT32_MAX, .delay_ns = UINT64_MAX);
+        const uint64_t began = fake_now(scene.fake);
+        play_good(4);
+        cr_assert_leq(scene.done_ns[3] - began, 1000 * ms + margin_ns);
+        cr_assert_geq(device_now(1).lost, 1);
+        end();
+    }
+}
+
+Test(engine_warm, a_first_launch_may_compile)
+{
+    for (uint32_t no_warmup = 0; no_warmup < 2; no_warmup++) {
+        begin_new(&trio, no_warmup, 1000 * ms);
+        for (uint32_t d = 0; d < 3; d++)
+            FAULT(.kind = FAKE_HANGS, .device = d, .delay_ns = compiler_ns);
+        play_good(4);
+        check_lost(UINT32_MAX, 0, "it was the compiler");
+        end();
+    }
+}
+
 /* ---- with other threads ---- */
 
 static void *warm(void *user)
