@@ -185,8 +185,8 @@ static bool read_entry(const char *entry, struct cox__cl_argument *out)
     return true;
 }
 
-bool cox__cl_argument_find(const char *list, const char *kernel, uint32_t index,
-                           struct cox__cl_argument *out)
+bool cox__cl_argument_list_find(const char *list, const char *kernel, uint32_t index,
+                                struct cox__cl_argument *out)
 {
     const size_t length = strlen(kernel);
     for (; *list; list += strlen(list) + 1) {

@@ -34,7 +34,7 @@ char *cox__cl_argument_list(cl_program program, size_t *bytes);
 size_t cox__cl_argument_list_bytes(const char *data, size_t bytes);
 
 /* Find an argument of a kernel. False: the driver has not reported it. */
-bool cox__cl_argument_find(const char *list, const char *kernel, uint32_t index,
-                           struct cox__cl_argument *out);
+bool cox__cl_argument_list_find(const char *list, const char *kernel, uint32_t index,
+                                struct cox__cl_argument *out);
 
 #endif

@@ -33,8 +33,8 @@ struct pair {
     struct cox__cl_argument takes;
 };
 
-cox_status cox__cl_stage_mistake(const struct cox__instance *instance,
-                                 const struct cox__cl_stage *made, const char *format, ...)
+cox_status cox__cl_arguments_mistake(const struct cox__instance *instance,
+                                     const struct cox__cl_stage *made, const char *format, ...)
 {
     char text[2 * TEXT_BYTES];
     va_list list;
@@ -151,7 +151,7 @@ static cox_status check_text(const struct pair *pair)
     const bool other_type = cox__type_name_bytes(type) && cox__type_name_bytes(text->type) &&
                             strcmp(type, text->type) != 0;
     if (other_name || other_type)
-        return cox__cl_stage_mistake(
+        return cox__cl_arguments_mistake(
             pair->instance, pair->made,
             ", argument %u: the source says '%s %s', but it compiles to '%s %s'; write the "
             "signature without macros and #if",
@@ -162,7 +162,7 @@ static cox_status check_text(const struct pair *pair)
     if (pair->arg->kind != COX__ARG_KIND_BUFFER)
         return COX_OK;
     if ((binding->access == COX__READ && !is_const) || (binding->access == COX__WRITE && is_const))
-        return cox__cl_stage_mistake(
+        return cox__cl_arguments_mistake(
             pair->instance, pair->made,
             ", argument %u (%s): the source says that it is %s, but it compiles to a pointer to "
             "%sconst; write the signature without macros and #if",
@@ -175,7 +175,7 @@ static cox_status check_information(const struct pair *pair)
 {
     char gives[TEXT_BYTES], takes[TEXT_BYTES];
     if (!fits_kind(pair) || !fits_type(pair))
-        return cox__cl_stage_mistake(
+        return cox__cl_arguments_mistake(
             pair->instance, pair->made,
             ", argument %u (%s): the session gives %s, but the kernel takes '%s'", pair->index,
             name_of(pair), given(pair->arg, gives), taken(&pair->takes, takes));
@@ -258,7 +258,7 @@ static cox_status check_struct(const struct pair *pair, cl_int code)
     if (!bytes || bytes == pair->arg->bytes)
         return COX_OK;
 
-    return cox__cl_stage_mistake(
+    return cox__cl_arguments_mistake(
         pair->instance, pair->made,
         ", argument %u (%s): the session gives a value of %zu bytes, but '%s' has %zu", pair->index,
         name_of(pair), pair->arg->bytes, pair->takes.type, bytes);
@@ -272,10 +272,10 @@ static cox_status check_size(const struct pair *pair)
     if (code == CL_SUCCESS || status)
         return status;
 
-    return cox__cl_stage_mistake(pair->instance, pair->made,
-                                 ", argument %u (%s): %s refuses %s (%s)", pair->index,
-                                 name_of(pair), pair->instance->device->info.name,
-                                 given(pair->arg, gives), cox__cl_error_name(code));
+    return cox__cl_arguments_mistake(pair->instance, pair->made,
+                                     ", argument %u (%s): %s refuses %s (%s)", pair->index,
+                                     name_of(pair), pair->instance->device->info.name,
+                                     given(pair->arg, gives), cox__cl_error_name(code));
 }
 
 /* ---- constant memory ---- */
@@ -327,8 +327,8 @@ static cox_status check_count(struct cox__instance *instance, const struct cox__
     if (count == made->stage->arg_count)
         return COX_OK;
 
-    return cox__cl_stage_mistake(instance, made, " takes %u arguments, but the stage gives %u",
-                                 count, made->stage->arg_count);
+    return cox__cl_arguments_mistake(instance, made, " takes %u arguments, but the stage gives %u",
+                                     count, made->stage->arg_count);
 }
 
 /* Make the pair of an argument. What it takes is zeros if the driver does not report it. */
@@ -342,7 +342,7 @@ static struct pair pair_of(struct cox__instance *instance, const struct cox__pas
                         .arg = &made->stage->args[index]};
     const char *list = made->program->arguments;
 
-    if (!list || !cox__cl_argument_find(list, made->stage->kernel, index, &pair.takes))
+    if (!list || !cox__cl_argument_list_find(list, made->stage->kernel, index, &pair.takes))
         pair.takes = (struct cox__cl_argument){.name = ""};
     return pair;
 }
@@ -376,15 +376,16 @@ cox_status cox__cl_arguments_try(struct cox__instance *instance, const struct co
     return status;
 }
 
-const char *cox__cl_stage_may_write(struct cox__backend *base, const struct cox__instance *instance,
-                                    uint32_t pass, uint32_t stage, uint32_t arg)
+const char *cox__cl_arguments_may_write(struct cox__backend *base,
+                                        const struct cox__instance *instance, uint32_t pass,
+                                        uint32_t stage, uint32_t arg)
 {
     (void)base;
     const struct cox__cl_stage *made = &instance->stages[pass][stage];
     const char *list = made->program->arguments;
     struct cox__cl_argument takes;
 
-    if (!list || !cox__cl_argument_find(list, made->stage->kernel, arg, &takes) ||
+    if (!list || !cox__cl_argument_list_find(list, made->stage->kernel, arg, &takes) ||
         takes.kind != COX__CL_ARGUMENT_GLOBAL || takes.is_const)
         return NULL;
     return takes.name;

@@ -157,8 +157,9 @@ const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job,
 /* ---- arguments.c ---- */
 
 /* The backend's operation of this name. */
-const char *cox__cl_stage_may_write(struct cox__backend *base, const struct cox__instance *instance,
-                                    uint32_t pass, uint32_t stage, uint32_t arg);
+const char *cox__cl_arguments_may_write(struct cox__backend *base,
+                                        const struct cox__instance *instance, uint32_t pass,
+                                        uint32_t stage, uint32_t arg);
 
 /* Compare the stage's arguments with those that the driver reports about its kernel. Notes the
  * buffers that the kernel takes in constant memory. Errors (logged): E_INVALID, E_UNSUPPORTED. */
@@ -171,8 +172,8 @@ cox_status cox__cl_arguments_try(struct cox__instance *instance, const struct co
 
 /* Log a mistake in the session's kernels, unless another device has logged one. The line begins
  * with the kernel's name. Returns E_INVALID. */
-cox_status cox__cl_stage_mistake(const struct cox__instance *instance,
-                                 const struct cox__cl_stage *made, const char *format, ...)
+cox_status cox__cl_arguments_mistake(const struct cox__instance *instance,
+                                     const struct cox__cl_stage *made, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* ---- work_group.c ---- */

@@ -188,12 +188,12 @@ static cox_status take_required(const struct cox__instance *instance, struct cox
     const bool is_stated = made->variant->local_columns != 0;
 
     if (required[2] != 1)
-        return cox__cl_stage_mistake(
+        return cox__cl_arguments_mistake(
             instance, made, " requires groups of %zu x %zu x %zu; allowed: columns and rows only",
             required[0], required[1], required[2]);
     if (is_stated &&
         (required[0] != made->variant->local_columns || required[1] != made->variant->local_rows))
-        return cox__cl_stage_mistake(
+        return cox__cl_arguments_mistake(
             instance, made, " requires groups of %zu x %zu, but the session states %u x %u",
             required[0], required[1], made->variant->local_columns, made->variant->local_rows);
 
@@ -223,7 +223,7 @@ cox_status cox__cl_work_group_choose(struct cox__instance *instance, const struc
         return check_allowed(instance, made, &limits);
     }
     if (has_local)
-        return cox__cl_stage_mistake(
+        return cox__cl_arguments_mistake(
             instance, made,
             " uses local memory, so it depends on the size of its groups; set local_columns and "
             "local_rows, or write reqd_work_group_size");

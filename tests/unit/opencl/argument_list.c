@@ -14,30 +14,30 @@ static const char list[] = "blur 2 g-- float4*\tout\0blur 11 v-- struct S\t\0blu
 Test(opencl_argument_list, an_argument_is_found_by_its_kernel_and_index)
 {
     struct cox__cl_argument found;
-    cr_assert(cox__cl_argument_find(list, "blur", 2, &found));
+    cr_assert(cox__cl_argument_list_find(list, "blur", 2, &found));
     cr_assert(found.kind == COX__CL_ARGUMENT_GLOBAL && !found.is_const);
     cr_assert_str_eq(found.type, "float4*");
     cr_assert_str_eq(found.name, "out");
 
-    cr_assert(cox__cl_argument_find(list, "blur", 11, &found));
+    cr_assert(cox__cl_argument_list_find(list, "blur", 11, &found));
     cr_assert(found.kind == COX__CL_ARGUMENT_VALUE);
     cr_assert_str_eq(found.type, "struct S");
     cr_assert_str_eq(found.name, "");
 
-    cr_assert(cox__cl_argument_find(list, "blur", 3, &found));
+    cr_assert(cox__cl_argument_list_find(list, "blur", 3, &found));
     cr_assert(found.kind == COX__CL_ARGUMENT_IMAGE && found.access == 'r');
-    cr_assert(cox__cl_argument_find(list, "blur_more", 0, &found));
+    cr_assert(cox__cl_argument_list_find(list, "blur_more", 0, &found));
     cr_assert(found.is_const);
 }
 
 Test(opencl_argument_list, what_is_not_listed_is_not_found)
 {
     struct cox__cl_argument found;
-    cr_assert(!cox__cl_argument_find(list, "blur", 0, &found));
-    cr_assert(!cox__cl_argument_find(list, "blur", 1, &found));
-    cr_assert(!cox__cl_argument_find(list, "blu", 2, &found));
-    cr_assert(!cox__cl_argument_find(list, "blur_more", 2, &found));
-    cr_assert(!cox__cl_argument_find("", "blur", 2, &found));
+    cr_assert(!cox__cl_argument_list_find(list, "blur", 0, &found));
+    cr_assert(!cox__cl_argument_list_find(list, "blur", 1, &found));
+    cr_assert(!cox__cl_argument_list_find(list, "blu", 2, &found));
+    cr_assert(!cox__cl_argument_list_find(list, "blur_more", 2, &found));
+    cr_assert(!cox__cl_argument_list_find("", "blur", 2, &found));
 }
 
 Test(opencl_argument_list, a_damaged_entry_is_not_found)
@@ -45,7 +45,7 @@ Test(opencl_argument_list, a_damaged_entry_is_not_found)
     static const char *const damaged[] = {"f 0\0", "f 0 \0", "f 0 g--\0", "f 0 g-- int*\0", "f 0 g--int*\tx\0"};
     struct cox__cl_argument found;
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
-        cr_expect(!cox__cl_argument_find(damaged[i], "f", 0, &found), "%s", damaged[i]);
+        cr_expect(!cox__cl_argument_list_find(damaged[i], "f", 0, &found), "%s", damaged[i]);
 }
 
 Test(opencl_argument_list, a_long_type_counts_as_unknown)
@@ -54,7 +54,7 @@ Test(opencl_argument_list, a_long_type_counts_as_unknown)
     memset(entry + 8, 'x', 100);
     memcpy(entry + 108, "\tname", 6);
     struct cox__cl_argument found;
-    cr_assert(cox__cl_argument_find(entry, "f", 0, &found));
+    cr_assert(cox__cl_argument_list_find(entry, "f", 0, &found));
     cr_assert_str_eq(found.type, "");
     cr_assert_str_eq(found.name, "name");
 }
