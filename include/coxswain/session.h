@@ -57,7 +57,8 @@
  *   T constants                 all of the frame's constants, as one struct
  *
  * T may be a type of OpenCL C, a typedef or `struct S`. A table of constants is a struct with an
- * array. Sizes must match on both sides: some drivers do not check the size of a struct.
+ * array. Sizes must match on both sides. Images must be `read_only image2d_t`. Samplers, pipes and
+ * images of other kinds cannot be parameters; declare a sampler as a constant in the source.
  *
  * A kernel must write every element of its rows of a buffer that it writes. An element that it
  * leaves alone is undefined: it keeps its old value or becomes zero, which depends on the device.
@@ -68,9 +69,13 @@
  * A kernel adds to a merged buffer (cox_buffer_layout.merge). Each band has a separate copy, which
  * starts with zeros.
  *
- * The qualifiers restrict and volatile and the address space constant are accepted. The library
- * reads the source without a preprocessor: a signature that macros make cannot be read. A name has
- * at most 63 characters. The names of this table come before fields of the same name.
+ * The qualifiers restrict and volatile and the address space constant are accepted. Devices limit
+ * the number and size of constant pointers. A device leaves the session if it allows fewer, or if a
+ * whole buffer is larger. A larger buffer by rows limits the rows of its bands. A name has at most
+ * 63 characters. The names of this table come before fields of the same name.
+ *
+ * The library reads the source without a preprocessor: a signature that macros make cannot be read.
+ * If a driver reports other names, kinds or types than the source's text, the session is refused.
  *
  * Dimension 0 of the work-items runs over columns, dimension 1 over the band's rows. The global
  * size is padded to the local size, so a kernel must compare its ids with `columns` and `rows`. If
@@ -200,8 +205,13 @@ struct cox_pass {
     uint32_t columns; /* 0 = the session's */
     uint32_t rows;    /* 0 = the session's */
 
-    /* Local size in work-items. 0 and 0: the library chooses, 64 x 1 or less; 1 x 1 if the kernel
-     * takes local memory. One 0 = 1. */
+    /* Local size in work-items. A kernel may count on it: a device that does not allow it leaves
+     * the session, with a warning. One 0 = 1.
+     *
+     * 0 and 0 = the size that the kernel requires (reqd_work_group_size). If it requires none, any
+     * size will do, and the library chooses: 64 work-items on a CPU and 256 on other devices, or
+     * fewer if the driver allows fewer. A device keeps its size for all frames. If the kernel uses
+     * local memory, its size must be stated or required. */
     uint32_t local_columns;
     uint32_t local_rows;
 
@@ -501,8 +511,10 @@ struct cox_session_params {
 
 /* Create a session, and compile its kernels for every device. *out is NULL on an error.
  *
- * A device on which a kernel does not compile leaves the session. The log has the compiler's
- * output.
+ * A device leaves the session in these cases, with a warning:
+ *   A kernel does not compile for it. The log has the compiler's output.
+ *   It does not allow the work-groups that the session or a kernel states.
+ *   It has too little local or constant memory for a kernel, or no image of that format.
  *
  * Blocks for compilation, except with COX_WARMUP_BACKGROUND.
  *

@@ -128,13 +128,18 @@ static struct cox__variant make_variant(char options[COX__PLAN_OPTIONS], enum co
                                         const char *source, const struct cox__form *form)
 {
     snprintf(options, COX__PLAN_OPTIONS, "-w -DCOX_WIDTH=%d %s", form->vector, form->options);
-    return (struct cox__variant){.type = type,
-                                 .source = source,
-                                 .options = options,
-                                 .local_columns = form->local_columns,
-                                 .local_rows = form->local_rows,
-                                 .item_columns = form->item_columns,
-                                 .item_rows = form->item_rows};
+
+    struct cox__variant variant = {.type = type,
+                                   .source = source,
+                                   .options = options,
+                                   .local_columns = form->local_columns,
+                                   .local_rows = form->local_rows,
+                                   .item_columns = form->item_columns,
+                                   .item_rows = form->item_rows,
+                                   .any_local = true};
+    if (!variant.local_columns && !variant.local_rows)
+        variant.local_columns = 1;
+    return variant;
 }
 
 uint32_t cox__plan_add_stage(struct cox__plan *plan, const char *kernel, uint32_t columns,

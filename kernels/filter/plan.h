@@ -30,7 +30,8 @@ struct cox__plan {
     uint32_t rows, binding_count, pass_count, stage_count;
 };
 
-/* One form of a stage's kernel. A size of 0 in a variant means 1. */
+/* One form of a stage's kernel. A size of 0 means 1. Groups of any size will do, unless the kernel
+ * requires one. */
 struct cox__form {
     int vector; /* COX_WIDTH */
     uint32_t local_columns, local_rows, item_columns, item_rows;

@@ -217,14 +217,16 @@ static void mapping_variants(const struct cox_tonemap_shape *shape, struct cox__
                                         .local_columns = CPU_LOCAL,
                                         .local_rows = 1,
                                         .item_columns = CPU_ITEM,
-                                        .item_rows = 1};
+                                        .item_rows = 1,
+                                        .any_local = true};
 
     variants[1] = (struct cox__variant){.source = cox__source_tonemap_picture,
                                         .options = gpu_options,
                                         .local_columns = GPU_LOCAL,
                                         .local_rows = 1,
                                         .item_columns = 1,
-                                        .item_rows = 1};
+                                        .item_rows = 1,
+                                        .any_local = true};
 }
 
 static void map_in_one_pass(const struct cox_tonemap_shape *shape, struct storage *storage,

@@ -330,7 +330,8 @@ static void fill_variants(const struct cox_video_shape *shape, bool map, bool an
                                                  .local_columns = GPU_LOCAL,
                                                  .local_rows = 1,
                                                  .item_columns = GPU_COLUMNS,
-                                                 .item_rows = (uint32_t)rows};
+                                                 .item_rows = (uint32_t)rows,
+                                                 .any_local = true};
 }
 
 /* Add a frame's planes. When the input is halved, two rows of a plane are one row of the session,
@@ -449,6 +450,7 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
         variant->source = cox__source_video_blocks;
         variant->options = plan->options[s][item];
         variant->item_rows = side;
+        variant->any_local = true;
         snprintf(plan->options[s][item], COX__PLAN_OPTIONS,
                  "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_BLOCK_LOG2=%d -DCOX_CHROMA_UNIT=%d "
                  "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%u "

@@ -48,29 +48,6 @@ uint32_t cox__group_buffer_of(const struct cox__resolved *r, const struct cox_pa
 
 /* ---- signatures and variants ---- */
 
-enum { GROUP_COLUMNS = 64 };
-
-/* Columns of a work-group if the pass does not say. Work-items side by side in a row suit GPUs and
- * the vectors of CPUs. If the kernel uses local memory, its author must say the size. */
-static uint32_t default_columns(const struct cox__group_member *member, uint32_t columns,
-                                uint32_t item_columns)
-{
-    if (member->signature.says_group)
-        return 1;
-    for (uint32_t p = 0; p < member->signature.count; p++)
-        if (member->signature.parameters[p].kind == COX__PARAMETER_LOCAL)
-            return 1;
-
-    uint32_t items = columns;
-    if (item_columns)
-        items = columns / item_columns;
-
-    uint32_t group = 1;
-    while (group < GROUP_COLUMNS && group < items)
-        group *= 2;
-    return group;
-}
-
 /* The kernel as the pass has it, for devices that no variant names. */
 static struct cox__variant variant_of_pass(const struct cox__group_member *member)
 {
@@ -123,12 +100,6 @@ static void read_variants(const struct cox__resolved *r, struct cox__group_membe
 
     if (stage->variant_count < all || !all)
         member->variants[stage->variant_count++] = variant_of_pass(member);
-
-    for (uint32_t v = 0; v < stage->variant_count; v++) {
-        struct cox__variant *variant = &member->variants[v];
-        if (!variant->local_columns && !variant->local_rows)
-            variant->local_columns = default_columns(member, stage->columns, variant->item_columns);
-    }
 }
 
 /* Whether the argument says something that its parameter cannot have; returns what. */
@@ -232,6 +203,12 @@ static cox_status read_member(struct cox__resolved *r, struct cox__group *group,
     read_variants(r, member, stage);
     stage->variants = member->variants;
     stage->args = member->args;
+    stage->texts = member->texts;
+    for (uint32_t p = 0; p < member->signature.count; p++) {
+        const struct cox__parameter *parameter = &member->signature.parameters[p];
+        memcpy(member->texts[p].name, parameter->name, COX__ARG_TEXT_BYTES);
+        memcpy(member->texts[p].type, parameter->type, COX__ARG_TEXT_BYTES);
+    }
     return status;
 }
 

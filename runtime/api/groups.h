@@ -17,6 +17,7 @@ struct cox__group_member {
     struct cox__signature signature;
     struct cox__variant variants[COX_DEVICES_MAX];
     struct cox__arg args[COX_ARGUMENTS_MAX];
+    struct cox__arg_text texts[COX_ARGUMENTS_MAX];
 };
 
 /* A pass with those that are fused with it: one pass of the engine, with its stages. */

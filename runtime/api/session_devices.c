@@ -169,6 +169,17 @@ static cox_status add_device(cox_session *session, const struct making *making)
     return COX_OK;
 }
 
+/* Whether a device has found a mistake in the session. Another device may know less about kernels,
+ * and must not run them. */
+static bool any_is_invalid(const struct making *makings, uint32_t count)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < count; i++)
+        any |= makings[i].status == COX_E_INVALID;
+
+    return any;
+}
+
 cox_status cox__session_devices_create(cox_session *session, const uint32_t *devices,
                                        uint32_t count)
 {
@@ -181,6 +192,12 @@ cox_status cox__session_devices_create(cox_session *session, const uint32_t *dev
             .session = session, .device = devices[i], .slot_count = slots_of(session, &info)};
     }
     make_instances(session, makings, count);
+    if (any_is_invalid(makings, count)) {
+        for (uint32_t i = 0; i < count; i++)
+            if (!makings[i].status)
+                backend->ops->instance_destroy(backend, makings[i].instance, NULL, NULL);
+        return COX_E_INVALID;
+    }
 
     cox_status first_error = COX_OK;
     for (uint32_t i = 0; i < count; i++) {

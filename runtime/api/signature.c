@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "signature.h"
+#include "base/type_name.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- tokens ---- */
@@ -144,36 +144,6 @@ static bool copy(struct token token, char name[COX__NAME_BYTES])
 
 /* ---- types ---- */
 
-/* Bytes of a scalar or vector type of OpenCL C; 0 for any other. A vector of three has the size of
- * four. */
-static uint32_t bytes_of(const char *type)
-{
-    static const struct {
-        const char *name;
-        uint32_t bytes;
-    } scalars[] = {{"char", 1}, {"uchar", 1}, {"short", 2}, {"ushort", 2}, {"half", 2},  {"int", 4},
-                   {"uint", 4}, {"float", 4}, {"long", 8},  {"ulong", 8},  {"double", 8}};
-
-    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
-        const size_t length = strlen(scalars[i].name);
-        if (strncmp(type, scalars[i].name, length) != 0)
-            continue;
-        if (!type[length])
-            return scalars[i].bytes;
-
-        /* What follows the name must be a vector's width. */
-        char *end = NULL;
-        const unsigned long width = strtoul(type + length, &end, 10);
-        if (*end)
-            continue;
-        if (width == 3)
-            return 4 * scalars[i].bytes;
-        if (width == 2 || width == 4 || width == 8 || width == 16)
-            return (uint32_t)width * scalars[i].bytes;
-    }
-    return 0;
-}
-
 /* The short name of a type that begins with `unsigned`, such as "unsigned char". */
 static void make_unsigned(char type[COX__NAME_BYTES])
 {
@@ -198,13 +168,29 @@ struct draft {
 
 static bool is_qualifier(struct token token)
 {
-    static const char *const words[] = {"restrict",  "volatile", "private",
-                                        "read_only", "signed",   "struct"};
+    static const char *const words[] = {"restrict", "volatile", "private", "read_only",
+                                        "signed",   "struct",   "union",   "enum"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (is_keyword(token, words[i]))
             return true;
 
     return false;
+}
+
+/* What OpenCL C has and a session cannot give; NULL = the token is none of these. */
+static const char *find_foreign(struct token token)
+{
+    static const char *const words[] = {
+        "write_only",      "read_write",     "pipe",
+        "sampler_t",       "image1d_t",      "image1d_buffer_t",
+        "image1d_array_t", "image3d_t",      "image2d_array_t",
+        "image2d_depth_t", "image2d_msaa_t", "image2d_array_depth_t",
+        "event_t",         "queue_t",        "clk_event_t"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is_keyword(token, words[i]))
+            return words[i];
+
+    return NULL;
 }
 
 /* Add one token to the parameter. False: it cannot be read. */
@@ -263,16 +249,18 @@ static bool finish(struct draft *draft)
     if (draft->is_unsigned)
         make_unsigned(parameter->type);
 
-    parameter->bytes = bytes_of(parameter->type);
+    parameter->bytes = cox__type_name_bytes(parameter->type);
     parameter->reads_only = draft->is_const || draft->is_constant ||
                             parameter->kind == COX__PARAMETER_IMAGE;
     return true;
 }
 
 /* Read the parameters; the reader stands behind the opening parenthesis. False: one cannot be
- * read. */
-static bool read_parameters(struct reader *reader, struct cox__signature *signature)
+ * read. `*foreign` is then the word that no session can give, or NULL. */
+static bool read_parameters(struct reader *reader, struct cox__signature *signature,
+                            const char **foreign)
 {
+    *foreign = NULL;
     struct token token = next(reader);
     if (is(token, "void"))
         token = next(reader);
@@ -286,9 +274,12 @@ static bool read_parameters(struct reader *reader, struct cox__signature *signat
         struct cox__parameter *parameter = &signature->parameters[signature->count++];
         *parameter = (struct cox__parameter){.kind = COX__PARAMETER_VALUE};
         struct draft draft = {.parameter = parameter};
-        for (; !is(token, ",") && !is(token, ")"); token = next(reader))
-            if (!token.length || !take(&draft, token))
+        for (; !is(token, ",") && !is(token, ")"); token = next(reader)) {
+            if (!draft.word_count) /* the type, not the name */
+                *foreign = find_foreign(token);
+            if (!token.length || *foreign || !take(&draft, token))
                 return false;
+        }
 
         if (!finish(&draft))
             return false;
@@ -301,45 +292,22 @@ static bool read_parameters(struct reader *reader, struct cox__signature *signat
 
 /* ---- kernels ---- */
 
-/* Skip what is in the parentheses of an attribute. Returns whether it says the size of groups. */
-static bool skip_attribute(struct reader *reader)
+/* Skip what is in the parentheses of an attribute. */
+static void skip_attribute(struct reader *reader)
 {
-    bool says_group = false;
     uint32_t depth = 0;
     struct token token;
     do {
         token = next(reader);
         depth += is(token, "(");
         depth -= is(token, ")");
-        says_group |= is_keyword(token, "reqd_work_group_size");
     } while (token.length && depth > 0);
-
-    return says_group;
-}
-
-/* Whether a kernel's body, which comes next, declares local memory. A declaration has no body. */
-static bool has_local_memory(const struct reader *behind_parameters)
-{
-    struct reader reader = *behind_parameters;
-    struct token token = next(&reader);
-    if (!is(token, "{"))
-        return false;
-
-    bool found = false;
-    for (uint32_t depth = 1; token.length && depth > 0;) {
-        token = next(&reader);
-        depth += is(token, "{");
-        depth -= is(token, "}");
-        found |= is_keyword(token, "local");
-    }
-    return found;
 }
 
 /* Move the reader to the next kernel's parameters, behind the opening parenthesis. At the end of
  * the source `*name` has no length. */
-static void find_kernel(struct reader *reader, struct token *name, bool *says_group)
+static void find_kernel(struct reader *reader, struct token *name)
 {
-    *says_group = false;
     struct token token = next(reader);
     while (token.length && !is_keyword(token, "kernel"))
         token = next(reader);
@@ -350,11 +318,26 @@ static void find_kernel(struct reader *reader, struct token *name, bool *says_gr
         *name = token;
         token = next(reader);
         if (is(token, "__attribute__"))
-            *says_group |= skip_attribute(reader);
+            skip_attribute(reader);
     }
 
     if (!token.length)
         name->length = 0;
+}
+
+static void refuse_parameter(struct token kernel, uint32_t number, const char *foreign,
+                             const struct cox__log *log)
+{
+    if (foreign)
+        cox__log(log, COX_LOG_ERROR,
+                 "kernel %.*s: parameter %u is '%s'; allowed: pointers, values and read_only "
+                 "image2d_t",
+                 (int)kernel.length, kernel.start, number, foreign);
+    else
+        cox__log(log, COX_LOG_ERROR,
+                 "kernel %.*s: cannot read parameter %u; allowed: a type and a name, with OpenCL C "
+                 "qualifiers, and at most %d parameters",
+                 (int)kernel.length, kernel.start, number, COX_ARGUMENTS_MAX);
 }
 
 cox_status cox__signature_read(const char *source, const char *kernel,
@@ -364,8 +347,7 @@ cox_status cox__signature_read(const char *source, const char *kernel,
     bool found = false;
     for (;;) {
         struct token name;
-        bool says_group;
-        find_kernel(&reader, &name, &says_group);
+        find_kernel(&reader, &name);
         if (!name.length)
             break;
 
@@ -383,16 +365,12 @@ cox_status cox__signature_read(const char *source, const char *kernel,
             return COX_E_INVALID;
         }
 
+        const char *foreign = NULL;
         *signature = (struct cox__signature){.count = 0};
-        if (!copy(name, signature->kernel) || !read_parameters(&reader, signature)) {
-            cox__log(
-                log, COX_LOG_ERROR,
-                "kernel %.*s: cannot read parameter %u; allowed: a type and a name, with OpenCL C "
-                "qualifiers, and at most %d parameters",
-                (int)name.length, name.start, signature->count, COX_ARGUMENTS_MAX);
+        if (!copy(name, signature->kernel) || !read_parameters(&reader, signature, &foreign)) {
+            refuse_parameter(name, signature->count, foreign, log);
             return COX_E_INVALID;
         }
-        signature->says_group |= says_group || has_local_memory(&reader);
         found = true;
     }
     if (found)

@@ -9,10 +9,11 @@
 #define COX_API_SIGNATURE_H
 
 #include "base/log.h"
+#include "base/spec.h"
 
 #include <coxswain/session.h>
 
-enum { COX__NAME_BYTES = 64 };
+enum { COX__NAME_BYTES = COX__ARG_TEXT_BYTES };
 
 enum cox__parameter_kind {
     COX__PARAMETER_BUFFER, /* global or constant pointer */
@@ -37,7 +38,6 @@ static inline bool cox__signature_takes_buffer(const struct cox__parameter *para
 
 struct cox__signature {
     char kernel[COX__NAME_BYTES];
-    bool says_group; /* by an attribute, or it declares local memory in its body */
     uint32_t count;
     struct cox__parameter parameters[COX_ARGUMENTS_MAX];
 };

@@ -115,13 +115,26 @@ struct cox__variant {
     const char *source;        /* copied, as are the options */
     const char *options;       /* NULL = none */
 
-    /* Work-items; 0 = 1. Halved on a device that allows no such group, unless the kernel uses
-     * local memory or requires its size. */
+    /* Work-items of a group. 0 and 0: the size that the kernel requires, or else the library's
+     * choice for each device (opencl/work_group.c). One 0 = 1. A device that does not allow the
+     * size leaves the session. */
     uint32_t local_columns;
     uint32_t local_rows;
 
     uint32_t item_columns; /* columns and rows of one work-item; 0 = 1 */
     uint32_t item_rows;
+
+    /* Groups of any size give the same results, so the local size is halved until the device allows
+     * it. No effect if the kernel uses local memory or requires its size. */
+    bool any_local;
+};
+
+enum { COX__ARG_TEXT_BYTES = 64 };
+
+/* What the text of a source says about an argument of its kernel. */
+struct cox__arg_text {
+    char name[COX__ARG_TEXT_BYTES];
+    char type[COX__ARG_TEXT_BYTES]; /* of a pointer: what it points to */
 };
 
 /* One kernel launch over a band. Stages of a pass run in order on each band.
@@ -136,6 +149,9 @@ struct cox__stage {
     uint32_t arg_count;
     const struct cox__variant *variants;
     const struct cox__arg *args;
+
+    /* One for each argument: the kernel must compile to these names and types. NULL = unknown. */
+    const struct cox__arg_text *texts;
 };
 
 /* How a pass uses a binding, in place of what the session says. Passes that use a binding by

@@ -40,7 +40,7 @@ struct cox__pass {
     uint32_t binding_count;
     struct cox__binding bindings[COX_BUFFERS_MAX]; /* as the pass touches them; row_divisor >= 1 */
     uint32_t stage_count;
-    /* 0-defaults resolved in the variants: local and item sizes >= 1 */
+    /* 0-defaults resolved in the variants: item sizes >= 1; local sizes too, or both are 0 */
     struct cox__stage stages[COX_FUSED_MAX];
     /* per stage: rows that it computes above and below the band's */
     uint32_t extents[COX_FUSED_MAX];
@@ -83,6 +83,10 @@ struct cox__pipeline {
     /* The session's frame slots, in_flight + 1. A device that keeps rows has memory of each
      * resident binding for each of them. */
     uint32_t sets;
+
+    /* A device has logged a mistake in a kernel's signature or group, which is the same on all
+     * devices. Owned; set by any thread that makes an instance. */
+    atomic_bool *mistake_told;
 };
 
 /* The smallest step between band offsets that suits the device's alignment, its variants and the

@@ -87,7 +87,8 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
 
         if (variant)
             row_alignment = cox__pipeline_lcm_bounded(row_alignment,
-                                                      (uint64_t)variant->local_rows *
+                                                      (uint64_t)cox__max_u32(variant->local_rows,
+                                                                             1) *
                                                           variant->item_rows,
                                                       bound);
     }
@@ -170,9 +171,10 @@ static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
         variants[v].source = strdup(source->source);
         variants[v].options = strdup(source->options ? source->options : "");
 
-        uint32_t *sizes[] = {&variants[v].local_columns, &variants[v].local_rows,
-                             &variants[v].item_columns, &variants[v].item_rows};
-        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        uint32_t *sizes[] = {&variants[v].item_columns, &variants[v].item_rows,
+                             &variants[v].local_columns, &variants[v].local_rows};
+        const bool says_local = source->local_columns || source->local_rows;
+        for (size_t s = 0; s < (says_local ? 4 : 2); s++)
             if (!*sizes[s])
                 *sizes[s] = 1;
         if (!variants[v].source || !variants[v].options)
@@ -192,6 +194,15 @@ static bool copy_stage(struct cox__stage *to, const struct cox__stage *from)
     to->args = args;
     if (args && from->arg_count)
         memcpy(args, from->args, from->arg_count * sizeof *args);
+
+    struct cox__arg_text *texts = NULL;
+    if (from->texts) {
+        texts = calloc((size_t)from->arg_count + 1, sizeof *texts);
+        if (!texts)
+            return false;
+        memcpy(texts, from->texts, from->arg_count * sizeof *texts);
+    }
+    to->texts = texts;
 
     return to->kernel && args && copy_variants(to, from);
 }
@@ -524,7 +535,8 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__sessi
     out->params_bytes = params->params_bytes;
     out->profile = params->profile;
 
-    bool copied = copy_session_bindings(out, params);
+    out->mistake_told = calloc(1, sizeof *out->mistake_told);
+    bool copied = copy_session_bindings(out, params) && out->mistake_told;
     for (uint32_t p = 0; copied && p < count; p++) {
         struct cox__pass_spec pass = passes[p];
         if (!pass.rows)
@@ -566,6 +578,7 @@ static void clear_pass(struct cox__pass *pass)
 
         free((struct cox__variant *)stage->variants);
         free((struct cox__arg *)stage->args);
+        free((struct cox__arg_text *)stage->texts);
         free((char *)stage->kernel);
     }
 
@@ -581,5 +594,6 @@ void cox__pipeline_clear(struct cox__pipeline *pipeline)
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
         clear_pass(&pipeline->passes[p]);
 
+    free(pipeline->mistake_told);
     memset(pipeline, 0, sizeof *pipeline);
 }

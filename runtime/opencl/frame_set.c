@@ -36,12 +36,24 @@ static cl_int make_kept(struct cox__instance *instance)
     return cox__cl_device_memory_wait(instance, code);
 }
 
+/* Whether a kernel would take more of a whole frame in constant memory than the device allows. */
+static bool exceeds_constant_memory(const struct cox__instance *instance)
+{
+    const uint32_t constants = instance->constants & instance->pipeline->resident;
+    bool exceeds = false;
+
+    for (uint32_t i = 0; i < instance->pipeline->binding_count; i++)
+        exceeds |= constants >> i & 1 && instance->constant_bytes &&
+                   instance->pipeline->bytes[i] > instance->constant_bytes;
+    return exceeds;
+}
+
 cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance)
 {
     const struct cox__pipeline *pipeline = instance->pipeline;
     cl_int code = CL_SUCCESS;
 
-    if (!instance->staged || !pipeline->resident)
+    if (!instance->staged || !pipeline->resident || exceeds_constant_memory(instance))
         return COX_OK;
 
     instance->sets = calloc(pipeline->sets, sizeof *instance->sets);

@@ -97,7 +97,7 @@ static cox_status make_stages(struct cox__instance *instance)
             struct cox__cl_stage *made = &instance->stages[p][s];
             made->stage = &pipeline->passes[p].stages[s];
 
-            const cox_status status = cox__cl_stage_make(instance, made);
+            const cox_status status = cox__cl_stage_make(instance, &pipeline->passes[p], made);
             if (status)
                 return status;
         }

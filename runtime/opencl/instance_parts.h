@@ -1,6 +1,6 @@
 /* A device instance: one device's part of one session. The parts that instance.c, slot.c, stage.c,
- * band.c, image.c, device_memory.c, frame_set.c and job.c share. Only these files and cl.c include
- * it.
+ * arguments.c, work_group.c, band.c, image.c, device_memory.c, frame_set.c and job.c share. Only
+ * these files and cl.c include it.
  *
  * An instance is made and destroyed on application threads and worker threads. While bands are
  * under way it is used with the engine lock held.
@@ -84,8 +84,10 @@ struct cox__instance {
     cl_context context; /* the group's, or its own */
     bool own_context;
     bool staged;
-    bool hangs;     /* the device did not answer while the instance was made */
-    bool abandoned; /* or isolated */
+    bool hangs;              /* the device did not answer while the instance was made */
+    bool abandoned;          /* or isolated */
+    uint32_t constants;      /* a bit for each binding that a kernel takes in constant memory */
+    uint64_t constant_bytes; /* the device's limit of one; 0 = unknown */
     uint32_t piece_rows[COX_PASSES_MAX];
     uint32_t slot_count;
     uint32_t event_max;
@@ -163,15 +165,53 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);
 enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job);
 const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job, uint32_t binding);
 
-/* ---- stage.c ---- */
+/* ---- arguments.c ---- */
 
 /* The backend's operation of this name. */
-const char *cox__cl_stage_may_write(struct cox__backend *base, const struct cox__instance *instance,
-                                    uint32_t pass, uint32_t stage, uint32_t arg);
+const char *cox__cl_arguments_may_write(struct cox__backend *base,
+                                        const struct cox__instance *instance, uint32_t pass,
+                                        uint32_t stage, uint32_t arg);
+
+/* Compare the stage's arguments with those that the driver reports about its kernel. Notes the
+ * buffers that the kernel takes in constant memory. Errors (logged): E_INVALID, E_UNSUPPORTED. */
+cox_status cox__cl_arguments_check(struct cox__instance *instance, const struct cox__pass *pass,
+                                   const struct cox__cl_stage *made);
+
+/* Set each argument once, to see whether the driver takes its size. Errors (logged): E_INVALID. */
+cox_status cox__cl_arguments_try(struct cox__instance *instance, const struct cox__pass *pass,
+                                 const struct cox__cl_stage *made);
+
+/* Log a mistake in the session's kernels, unless another device has logged one. The line begins
+ * with the kernel's name. Returns E_INVALID. */
+cox_status cox__cl_arguments_mistake(const struct cox__instance *instance,
+                                     const struct cox__cl_stage *made, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- work_group.c ---- */
+
+/* Choose the stage's local size. Call it before arguments are set. Errors (logged): E_UNSUPPORTED
+ * (the device does not allow the size, or has too little local memory), E_INVALID (the size that
+ * the kernel needs is not stated, or two are). */
+cox_status cox__cl_work_group_choose(struct cox__instance *instance, const struct cox__pass *pass,
+                                     struct cox__cl_stage *made);
+
+/* What the library's choice of a local size depends on. All >= 1. */
+struct cox__cl_group_shape {
+    size_t columns, rows; /* work-items of the whole frame */
+    bool is_cpu;
+    size_t multiple; /* preferred; 0 = unknown */
+    size_t most;     /* work-items of a group */
+    size_t sides[2]; /* most in each dimension */
+};
+
+void cox__cl_work_group_suggest(const struct cox__cl_group_shape *shape, size_t local[2]);
+
+/* ---- stage.c ---- */
 
 /* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors
  * (logged): E_UNSUPPORTED, E_BUILD, E_INVALID, … */
-cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_stage *made);
+cox_status cox__cl_stage_make(struct cox__instance *instance, const struct cox__pass *pass,
+                              struct cox__cl_stage *made);
 /* Accepts zeros and a partly made stage. `sound`: see cox__cl_program_put. */
 void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *stage, bool sound);
 

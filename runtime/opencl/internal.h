@@ -4,6 +4,7 @@
 #ifndef COX_OPENCL_INTERNAL_H
 #define COX_OPENCL_INTERNAL_H
 
+#include "argument_list.h"
 #include "cl.h"
 #include "device_clock.h"
 #include "base/bounds.h"
@@ -127,8 +128,8 @@ cox_status cox__cl_arithmetic_choose(struct cox__cl_backend *backend, enum cox_a
 /* A program for one device, shared by all users of the same source and options in one context. */
 struct cox__cl_program {
     cl_program id;
-    char *writable; /* the list of its writable arguments; NULL = out of memory */
-    size_t writable_bytes;
+    char *arguments; /* what the driver reports about them; NULL = out of memory */
+    size_t arguments_bytes;
 
     /* for program.c only; the fields that change are guarded by programs_lock: */
     struct cox__cl_program *next;
@@ -147,6 +148,10 @@ cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device,
                                const char *source, const char *options,
                                struct cox__cl_program **out);
 
+/* Build a program that is not shared, without log lines. NULL = it does not build. */
+cl_program cox__cl_program_try(const struct cox__cl_backend *backend, uint32_t device,
+                               cl_context context, const char *source, const char *options);
+
 /* Give a program back; NULL is accepted. `sound`: its context and device have not failed. When a
  * sound program loses its last user, its binary goes to the cache if it is not there. Earlier would
  * delay the first use: some drivers (PoCL) compile again for the binary. The program stays for the
@@ -156,18 +161,5 @@ void cox__cl_program_put(struct cox__cl_backend *backend, struct cox__cl_program
 
 /* Release the programs without users; those of hung devices are leaked. */
 void cox__cl_programs_drop(struct cox__cl_backend *backend);
-
-/* ---- writable.c ---- */
-
-/* List the kernel arguments of a program made from source that point to global memory that is not
- * const. Returns a malloc'd list of `*bytes` bytes that the caller frees, or NULL if out of
- * memory. */
-char *cox__cl_writable_list(cl_program program, size_t *bytes);
-
-/* The length of the list at the start of a block of memory; 0 if the list does not end in it. */
-size_t cox__cl_writable_bytes(const char *data, size_t bytes);
-
-/* The name of the kernel's argument: "" if unknown, NULL if the argument is not in the list. */
-const char *cox__cl_writable_find(const char *list, const char *kernel, uint32_t arg);
 
 #endif

@@ -1,5 +1,5 @@
 /* Programs: built for one device, or loaded from the cache of binaries. A cache entry is the list
- * of the program's writable arguments, followed by the binary.
+ * of the kernels' arguments (argument_list.c), followed by the binary.
  *
  * Sessions share programs, and the latest ones stay when their session ends. A stream whose frame
  * size changes continues with a new session, which needs the same kernels at once.
@@ -141,7 +141,7 @@ static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *d
     if (!entry)
         return false;
 
-    const size_t list_bytes = cox__cl_writable_bytes(entry, bytes);
+    const size_t list_bytes = cox__cl_argument_list_bytes(entry, bytes);
     const size_t binary_bytes = bytes - list_bytes;
     const unsigned char *binary = (unsigned char *)entry + list_bytes;
     cl_int status = CL_SUCCESS, code = CL_INVALID_BINARY;
@@ -156,9 +156,9 @@ static bool load(struct cox__cl_backend *backend, const struct cox__cl_device *d
     /* A binary must be built with the options that it was made with. */
     if (program && status == CL_SUCCESS && build(program, device, options) == CL_SUCCESS) {
         out->id = program;
-        out->writable = malloc(list_bytes);
-        if (out->writable)
-            memcpy(out->writable, entry, list_bytes);
+        out->arguments = malloc(list_bytes);
+        if (out->arguments)
+            memcpy(out->arguments, entry, list_bytes);
 
         free(entry);
         return true;
@@ -185,7 +185,7 @@ static void store(struct cox__cl_backend *backend, const struct cox__cl_device *
 {
     cl_device_id ids[COX_DEVICES_MAX];
     size_t sizes[COX_DEVICES_MAX] = {0}, got = 0;
-    const size_t list_bytes = program->writable_bytes;
+    const size_t list_bytes = program->arguments_bytes;
     unsigned char *binaries[COX_DEVICES_MAX] = {0};
 
     if (clGetProgramInfo(program->id, CL_PROGRAM_DEVICES, sizeof ids, ids, &got) ||
@@ -201,7 +201,7 @@ static void store(struct cox__cl_backend *backend, const struct cox__cl_device *
         if (!entry)
             return;
 
-        memcpy(entry, program->writable, list_bytes);
+        memcpy(entry, program->arguments, list_bytes);
         binaries[i] = entry + list_bytes; /* NULL for the other devices: the driver skips them */
 
         if (clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, count * sizeof *binaries, binaries,
@@ -212,6 +212,21 @@ static void store(struct cox__cl_backend *backend, const struct cox__cl_device *
         free(entry);
         return;
     }
+}
+
+cl_program cox__cl_program_try(const struct cox__cl_backend *backend, uint32_t device,
+                               cl_context context, const char *source, const char *options)
+{
+    cl_int code;
+    cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
+    if (code)
+        return NULL;
+
+    if (clBuildProgram(program, 1, &backend->devices[device].id, options, NULL, NULL) == CL_SUCCESS)
+        return program;
+
+    clReleaseProgram(program);
+    return NULL;
 }
 
 /* Errors (logged): E_BUILD, … */
@@ -250,8 +265,8 @@ static cox_status make(struct cox__cl_backend *backend, const char *source, cons
     if (status)
         return status;
 
-    program->writable = cox__cl_writable_list(program->id, &program->writable_bytes);
-    program->uncached = backend->cache_dir && program->writable;
+    program->arguments = cox__cl_argument_list(program->id, &program->arguments_bytes);
+    program->uncached = backend->cache_dir && program->arguments;
     return COX_OK;
 }
 
@@ -259,7 +274,7 @@ static void release(struct cox__cl_program *program)
 {
     if (program->id)
         clReleaseProgram(program->id);
-    free(program->writable);
+    free(program->arguments);
     free(program);
 }
 

@@ -12,14 +12,16 @@
  * 8 MB takes 145 us. */
 #define PIECE_BYTES_MIN (8u << 20)
 
-/* Most bytes of a binding in one allocation or one image. */
+/* Most bytes of a binding in one allocation, in constant memory or in one image. */
 static uint64_t most_bytes(const struct cox__instance *instance, const struct cox__pass *pass,
                            uint32_t index)
 {
-    const uint64_t most = instance->device->info.max_alloc_bytes;
+    uint64_t most = instance->device->info.max_alloc_bytes;
     const size_t pitch = pass->bindings[index].pitch_bytes;
     size_t height = 0;
 
+    if (instance->constants >> index & 1 && instance->constant_bytes)
+        most = cox__min_u64(most, instance->constant_bytes);
     if (!(pass->images >> index & 1))
         return most;
     if (clGetDeviceInfo(instance->device->id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof height, &height,

@@ -9,111 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Choose the local size: that of the variant. If the kernel does not depend on it, it is halved
- * until the device allows a group of that size. It never changes afterwards. */
-static cox_status choose_local(struct cox__instance *instance, struct cox__cl_stage *made)
-{
-    const struct cox_device_info *info = &instance->device->info;
-    size_t most = 0, required[3] = {0};
-    cl_ulong local_bytes = 0;
-
-    made->local[0] = made->variant->local_columns;
-    made->local[1] = made->variant->local_rows;
-
-    cl_kernel kernel = made->kernels[0].id;
-    cl_device_id device = instance->device->id;
-    clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most, NULL);
-    clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE, sizeof required,
-                             required, NULL);
-    clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local_bytes,
-                             &local_bytes, NULL);
-
-    if (required[0] &&
-        (required[0] != made->local[0] || required[1] != made->local[1] || required[2] != 1)) {
-        cox__log(instance->backend->log, COX_LOG_ERROR,
-                 "%s: kernel %s requires groups of %zu x %zu x %zu, not %zu x %zu", info->name,
-                 made->stage->kernel, required[0], required[1], required[2], made->local[0],
-                 made->local[1]);
-        return COX_E_INVALID;
-    }
-
-    bool free_choice = !required[0] && !local_bytes;
-    for (uint32_t a = 0; a < made->stage->arg_count; a++)
-        free_choice &= made->stage->args[a].kind != COX__ARG_KIND_LOCAL;
-
-    const size_t wanted = made->local[0] * made->local[1];
-    while (free_choice && made->local[0] * made->local[1] > most && most) {
-        size_t *larger = &made->local[1];
-        if (made->local[0] >= made->local[1])
-            larger = &made->local[0];
-        *larger = (*larger + 1) / 2;
-    }
-
-    if (made->local[0] * made->local[1] > most) {
-        cox__log(instance->backend->log, COX_LOG_WARN,
-                 "%s: kernel %s allows %zu work-items in a group, not %zu", info->name,
-                 made->stage->kernel, most, wanted);
-        return COX_E_UNSUPPORTED;
-    }
-
-    if (made->local[0] * made->local[1] != wanted)
-        cox__log(instance->backend->log, COX_LOG_INFO, "%s: kernel %s runs in groups of %zu x %zu",
-                 info->name, made->stage->kernel, made->local[0], made->local[1]);
-
-    return COX_OK;
-}
-
-/* Refuse arguments whose sizes do not fit: they would make every band fail. The meaning of a value
- * cannot be checked. */
-static cox_status check_args(const struct cox__instance *instance, const struct cox__cl_stage *made)
-{
-    static const unsigned char zeros[COX_CONSTANTS_BYTES_MAX];
-    cl_mem none = NULL;
-
-    for (uint32_t a = 0; a < made->stage->arg_count; a++) {
-        const struct cox__arg *arg = &made->stage->args[a];
-        const void *value = zeros;
-        const char *what = "an int";
-        size_t bytes = sizeof(cl_int);
-        bool memory = false;
-
-        switch (arg->kind) {
-        case COX__ARG_KIND_BUFFER:
-        case COX__ARG_KIND_IMAGE:
-            what = arg->kind == COX__ARG_KIND_IMAGE ? "an image" : "a buffer";
-            value = &none;
-            bytes = sizeof none;
-            memory = true;
-            break;
-        case COX__ARG_KIND_LOCAL:
-            what = "local memory";
-            value = NULL;
-            bytes = arg->bytes;
-            break;
-        case COX__ARG_KIND_PARAMS:
-            what = "a parameter";
-            bytes = arg->bytes;
-            break;
-        default:
-            break;
-        }
-
-        const cl_int code = clSetKernelArg(made->kernels[0].id, a, bytes, value);
-        bool refused = code != CL_SUCCESS;
-        if (memory) /* a driver may refuse NULL, which says nothing about the argument */
-            refused = code == CL_INVALID_ARG_SIZE;
-
-        if (refused) {
-            cox__log(instance->backend->log, COX_LOG_ERROR,
-                     "%s: kernel %s rejects %s (%zu bytes) as argument %u",
-                     instance->device->info.name, made->stage->kernel, what, bytes, a);
-            return COX_E_INVALID;
-        }
-    }
-
-    return COX_OK;
-}
-
 /* Make one of the stage's kernels. Errors (logged): E_BUILD, E_NOMEM, … */
 static cox_status make_kernel(struct cox__instance *instance, const struct cox__cl_stage *made,
                               struct cox__cl_kernel *kernel)
@@ -175,7 +70,8 @@ static cox_status build(struct cox__instance *instance, struct cox__cl_stage *ma
     return status;
 }
 
-cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_stage *made)
+cox_status cox__cl_stage_make(struct cox__instance *instance, const struct cox__pass *pass,
+                              struct cox__cl_stage *made)
 {
     const struct cox__log *log = instance->backend->log;
     const struct cox_device_info *info = &instance->device->info;
@@ -193,30 +89,12 @@ cox_status cox__cl_stage_make(struct cox__instance *instance, struct cox__cl_sta
     if (status)
         return status;
 
-    cl_uint args = 0;
-    clGetKernelInfo(made->kernels[0].id, CL_KERNEL_NUM_ARGS, sizeof args, &args, NULL);
-    if (args != made->stage->arg_count) {
-        cox__log(log, COX_LOG_ERROR, "kernel %s takes %u arguments, but the stage gives %u",
-                 made->stage->kernel, args, made->stage->arg_count);
-        return COX_E_INVALID;
-    }
-
-    status = check_args(instance, made);
-    if (status)
-        return status;
-    return choose_local(instance, made);
-}
-
-const char *cox__cl_stage_may_write(struct cox__backend *base, const struct cox__instance *instance,
-                                    uint32_t pass, uint32_t stage, uint32_t arg)
-{
-    (void)base;
-    const struct cox__cl_stage *made = &instance->stages[pass][stage];
-    const char *list = made->program->writable;
-
-    if (!list)
-        return NULL;
-    return cox__cl_writable_find(list, made->stage->kernel, arg);
+    status = cox__cl_arguments_check(instance, pass, made);
+    if (status == COX_OK)
+        status = cox__cl_work_group_choose(instance, pass, made);
+    if (status == COX_OK)
+        status = cox__cl_arguments_try(instance, pass, made);
+    return status;
 }
 
 void cox__cl_stage_clear(struct cox__instance *instance, struct cox__cl_stage *stage, bool sound)

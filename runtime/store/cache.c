@@ -43,7 +43,7 @@ enum {
 };
 
 const struct cox__cache_kind cox__cache_kernels = {.what = "kernel cache",
-                                                   .magic = {'C', 'O', 'X', 'B', 'I', 'N', 0, 2},
+                                                   .magic = {'C', 'O', 'X', 'B', 'I', 'N', 0, 3},
                                                    .suffix = ".bin",
                                                    .bytes_max = PTRDIFF_MAX,
                                                    .write_failed = COX_LOG_WARN};

@@ -191,7 +191,8 @@ static cox_status create_rows(struct cox__session_spec *params)
 {
     const struct cox__binding bindings[] = {{.name = "in", .access = COX__READ, .pitch_bytes = pitch_bytes},
                                             {.name = "out", .access = COX__WRITE, .pitch_bytes = pitch_bytes}};
-    const struct cox__variant variant = {.source = rows_source, .local_columns = 32, .local_rows = 2};
+    const struct cox__variant variant = {
+        .source = rows_source, .local_columns = 32, .local_rows = 2, .any_local = true};
     const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_COLUMNS, COX__ARG_ROWS,
                                     COX__ARG_PARAMS(int)};
     const struct cox__stage stage = STAGE("scramble", args);
@@ -214,7 +215,7 @@ static cox_status create_contracts(struct cox__session_spec *params)
          .access = COX__WRITE,
          .bytes = BINS * sizeof(uint32_t),
          .merge = add_bins}};
-    const struct cox__variant variant = {.source = contracts_source, .local_columns = 64};
+    const struct cox__variant variant = {.source = contracts_source, .local_columns = 64, .any_local = true};
     const struct cox__arg smooth[] = {COX__ARG_BUFFER(0),  COX__ARG_BUFFER(1), COX__ARG_BUFFER(2),
                                       COX__ARG_COLUMNS,    COX__ARG_ROWS,      COX__ARG_FIRST_ROW,
                                       COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(0), COX__ARG_PARAMS(int)};
@@ -244,7 +245,7 @@ static cox_status create_passes(struct cox__session_spec *params)
                                              .access = COX__WRITE,
                                              .bytes = BINS * sizeof(uint32_t),
                                              .merge = add_bins}};
-    const struct cox__variant variant = {.source = passes_source, .local_columns = 64};
+    const struct cox__variant variant = {.source = passes_source, .local_columns = 64, .any_local = true};
 #define BLUR_ARGS(from, to)                                                                              \
     {                                                                                                    \
         COX__ARG_BUFFER(from), COX__ARG_BUFFER(to), COX__ARG_COLUMNS, COX__ARG_ROWS, COX__ARG_FIRST_ROW, \

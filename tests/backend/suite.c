@@ -654,7 +654,8 @@ static cox_status open_session(struct run *run, cox_session **session)
     const struct cox__variant variant = {.source = contract->source,
                                          .local_columns = contract->local[0],
                                          .local_rows = contract->local[1],
-                                         .item_rows = contract->item_rows};
+                                         .item_rows = contract->item_rows,
+                                         .any_local = true};
     struct cox__binding bindings[PLANES_MAX];
     struct cox__stage stages[2];
     struct cox__pass_spec passes[2];

@@ -324,7 +324,7 @@ static cox_status open_session(struct torn *torn)
                                     COX__ARG_FIELD(struct churn, factor),
                                     COX__ARG_FIELD(struct churn, addend),
                                     COX__ARG_FIELD(struct churn, rounds)};
-    const struct cox__variant variant = {.source = source, .local_columns = 64};
+    const struct cox__variant variant = {.source = source, .local_columns = 64, .any_local = true};
     const struct cox__stage stage = RIG_STAGE_OF("churn", COLUMNS, &variant, args);
     return cox__session_create(torn->runtime,
                                &(const struct cox__session_spec){.rows = ROWS,

@@ -20,7 +20,7 @@ static void check_buffer(const struct lab_buffer *buffer)
 static void check_pass(const struct lab_bindings *bindings, uint32_t p)
 {
     const struct lab_pass *pass = &bindings->passes[p];
-    CHECK(pass->kernel[0] && pass->local_columns && pass->local_rows && pass->item_columns && pass->item_rows);
+    CHECK(pass->kernel[0] && pass->item_columns && pass->item_rows);
     CHECK(!pass->fused || (p > 0 && !pass->transposed));
     CHECK(pass->argument_count <= COX_ARGUMENTS_MAX);
     CHECK(pass->first_argument + pass->argument_count <= bindings->argument_count);

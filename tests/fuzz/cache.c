@@ -20,7 +20,7 @@
 enum { KEY = 8, LENGTH = 40, HEAD = 48, DIGEST = COX__SHA256_BYTES, FRAME = HEAD + DIGEST, FILE_MAX = 4096 };
 enum { RIGHT_HEAD = 1, RIGHT_LENGTH = 2, RIGHT_DIGEST = 4, OTHER_KEY = 8, CUT = 16 };
 
-static const unsigned char good_magic[8] = {'C', 'O', 'X', 'B', 'I', 'N', 0, 2};
+static const unsigned char good_magic[8] = {'C', 'O', 'X', 'B', 'I', 'N', 0, 3};
 
 /* Correct the parts that `what` names. */
 static void put_right(uint8_t *file, size_t size, unsigned what, const unsigned char *file_key)

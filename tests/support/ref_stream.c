@@ -273,7 +273,7 @@ static cox_status create_session(struct ref_stream *stream, const struct cox__se
                      .bytes = BINS * sizeof(uint32_t),
                      .merge = add_bins},
         [MIDDLE] = {.name = "middle", .pitch_bytes = pitch_bytes, .scratch = true}};
-    const struct cox__variant variant = {.source = source, .local_columns = 64};
+    const struct cox__variant variant = {.source = source, .local_columns = 64, .any_local = true};
     const struct cox__arg args[] = {COX__ARG_BUFFER(IN),
                                     COX__ARG_BUFFER(near),
                                     COX__ARG_BUFFER(TABLE_AT),

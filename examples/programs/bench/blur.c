@@ -39,7 +39,7 @@ static const char source[] =
     "    vstore4(sum * weight, 0, out + (size_t)y * out_pitch + x);\n"
     "}\n";
 
-enum { LOCAL_COLUMNS = 64, ITEM_COLUMNS = 4 };
+enum { ITEM_COLUMNS = 4 };
 
 static const struct cox_field fields[] = {COX_FIELD(struct bench_blur_constants, radius),
                                           COX_FIELD(struct bench_blur_constants, weight),
@@ -53,13 +53,9 @@ void bench_blur_make(struct bench_blur *blur, uint32_t width, uint32_t height, s
                     {.name = "out", .pitch_bytes = pitch_bytes},
                     {.name = "between", .pitch_bytes = pitch_bytes, .scratch = true}},
         .arguments = {{.name = "between", .halo_rows = radius}},
-        .passes = {{.source = source,
-                    .kernel = "across",
-                    .local_columns = LOCAL_COLUMNS,
-                    .item_columns = ITEM_COLUMNS},
+        .passes = {{.source = source, .kernel = "across", .item_columns = ITEM_COLUMNS},
                    {.source = source,
                     .kernel = "down",
-                    .local_columns = LOCAL_COLUMNS,
                     .item_columns = ITEM_COLUMNS,
                     .arguments = blur->arguments,
                     .fused = fused}},

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 /* Rows are padded to a whole number of CPU work-items. */
-enum { CPU_VECTOR = 16, CPU_ITEM = 96, CPU_LOCAL = 15, GPU_VECTOR = 4, GPU_LOCAL = 64 };
+enum { CPU_VECTOR = 16, CPU_ITEM = 96, CPU_LOCAL = 15, GPU_VECTOR = 4 };
 
 /* 3/8 of a word is written for each pixel. */
 static uint32_t words_out(uint32_t width)
@@ -100,7 +100,6 @@ void bench_ceiling_fill(struct bench_ceiling *ceiling, uint32_t width, uint32_t 
                                              .item_columns = CPU_ITEM};
     ceiling->passes[0] = (struct cox_pass){.source = source,
                                            .options = ceiling->options[1],
-                                           .local_columns = GPU_LOCAL,
                                            .item_columns = GPU_VECTOR,
                                            .variants = ceiling->variants};
 

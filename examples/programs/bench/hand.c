@@ -22,6 +22,7 @@
 #include <string.h>
 
 enum { IN, OUT, BUFFERS };
+enum { LOCAL_COLUMNS = 64 };
 
 struct bench_hand {
     bool staged;
@@ -161,10 +162,9 @@ struct bench_hand *bench_hand_create(const struct cox_device_info *info,
         return bench_fail("out of memory"), NULL;
     hand->staged = info->mode == COX_MODE_STAGED;
     hand->bytes = shape->rows * shape->pitch_bytes;
-    hand->local[0] = WORK_LOCAL_COLUMNS;
+    hand->local[0] = LOCAL_COLUMNS;
     hand->local[1] = 1;
-    hand->global[0] = (shape->columns + WORK_LOCAL_COLUMNS - 1) / WORK_LOCAL_COLUMNS *
-                      WORK_LOCAL_COLUMNS;
+    hand->global[0] = (shape->columns + LOCAL_COLUMNS - 1) / LOCAL_COLUMNS * LOCAL_COLUMNS;
     hand->global[1] = shape->rows;
     hand->has_sem = sem_init(&hand->done, 0, 0) == 0;
     if (!open_queue(hand, info, 0) || !build(hand))

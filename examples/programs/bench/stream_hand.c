@@ -220,7 +220,7 @@ static bool set_band(struct stream_hand *hand, uint32_t first_row, uint32_t rows
     for (uint32_t b = 0; b < frames->plane_count; b++)
         hand->spans[b] = stream_frames_span(frames, b, first_row, rows);
 
-    hand->local[0] = bench_value(pass->local_columns, 1);
+    hand->local[0] = bench_value(pass->local_columns, 64);
     hand->local[1] = bench_value(pass->local_rows, 1);
     hand->global[0] = padded(frames->width, pass->item_columns, (uint32_t)hand->local[0]);
     hand->global[1] = padded(rows, pass->item_rows, (uint32_t)hand->local[1]);

@@ -75,10 +75,9 @@ void stream_kernel_make(struct stream_kernel *kernel, const struct stream_frames
         {"luma", "cb", "cr", "out_luma", "out_cb", "out_cr"}, {"in", "out"}};
     static const uint32_t element_bytes[2][STREAM_BUFFERS_MAX] = {{2, 2, 2, 1, 1, 1}, {2, 4}};
 
-    *kernel = (struct stream_kernel){.passes = {{.source = picture_source, .local_columns = 64}}};
+    *kernel = (struct stream_kernel){.passes = {{.source = picture_source}}};
     if (!frames->pictures)
         kernel->passes[0] = (struct cox_pass){.source = video_source,
-                                              .local_columns = 64,
                                               .item_columns = 2,
                                               .item_rows = 2,
                                               .arguments = video_arguments};

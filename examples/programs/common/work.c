@@ -32,17 +32,14 @@ void work_pipeline_fill(struct work_pipeline *pipeline, const struct work_shape 
     *pipeline = (struct work_pipeline){
         .buffers = {{.name = "in", .pitch_bytes = shape->pitch_bytes},
                     {.name = "out", .pitch_bytes = shape->pitch_bytes}},
-        .passes = {{.source = work_source,
-                    .options = WORK_BASE_OPTIONS,
-                    .local_columns = WORK_LOCAL_COLUMNS}}};
+        .passes = {{.source = work_source, .options = WORK_BASE_OPTIONS}}};
 
     if (factor_device >= 0) {
         snprintf(pipeline->factor_devices, sizeof pipeline->factor_devices, "#%d", factor_device);
         snprintf(pipeline->factor_options, sizeof pipeline->factor_options, "-D FACTOR=%d", factor);
         pipeline->variants[0] = (struct cox_pass){.devices = pipeline->factor_devices,
                                                   .source = work_source,
-                                                  .options = pipeline->factor_options,
-                                                  .local_columns = WORK_LOCAL_COLUMNS};
+                                                  .options = pipeline->factor_options};
         pipeline->passes[0].variants = pipeline->variants;
     }
 

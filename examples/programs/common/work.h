@@ -9,7 +9,7 @@
 extern const char work_source[];
 #define WORK_KERNEL "mill"
 #define WORK_BASE_OPTIONS "-D FACTOR=1"
-enum { WORK_LOCAL_COLUMNS = 64, WORK_ITEM_BYTES = 16 };
+enum { WORK_ITEM_BYTES = 16 };
 
 struct work_shape {
     uint32_t columns; /* float4 */

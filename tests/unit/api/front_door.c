@@ -350,26 +350,6 @@ Test(front_door, local_memory_and_work_groups_are_as_asked)
     check_out();
 }
 
-/* By default the library chooses a row of work-items as the work-group, or a single work-item if the kernel uses
- * local memory. */
-Test(front_door, work_groups_are_chosen_where_nothing_is_said)
-{
-    static const char source[] = KERNEL("f", "global uint *out",
-                                        "out[y * columns + x] = get_local_size(0) * 100 + get_local_size(1);")
-        KERNEL("g", "global uint *out, local int *room", "out[y * columns + x] = get_local_size(0);");
-    for (int local = 0; local < 2; local++) {
-        open_session(&(const struct cox_session_params){
-            .passes = COX_LIST(struct cox_pass,
-                               {.source = source,
-                                .kernel = local ? "g" : "f",
-                                .arguments = local ? COX_LIST(struct cox_argument, {.name = "room", .local_bytes = 4})
-                                                   : NULL})});
-        run_frames(&(const struct cox_frame){.data = COX_ARGS(out)});
-        cr_expect_eq(out[H - 1][W - 1], local ? 1 : 6401);
-        cox_session_destroy(&session);
-    }
-}
-
 Test(front_door, an_image_is_a_buffer_with_a_format)
 {
     static const char source[] =

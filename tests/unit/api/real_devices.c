@@ -263,16 +263,16 @@ Test(api, an_argument_or_a_group_of_another_size_is_refused_before_the_first_fra
         const char *says;
     } wrong[] = {
         {"kernel void stir(int in, global uint *out, int columns, int first, int rows, int pitch, uint add) {}\n",
-         "rejects a buffer (8 bytes) as argument 0"},
+         "argument 0 (in): the session gives a buffer, but the kernel takes 'int'"},
         {"kernel void stir(global const uint *in, global uint *out, long columns, int first, int rows, int pitch,\n"
          "    uint add) {}\n",
-         "rejects an int (4 bytes) as argument 2"},
+         "argument 2 (columns): the session gives an int, but the kernel takes 'long'"},
         {"kernel void stir(global const uint *in, global uint *out, int columns, int first, int rows, int pitch,\n"
          "    ulong4 add) {}\n",
-         "rejects a parameter (4 bytes) as argument 6"},
+         "argument 6 (add): the session gives a value of 4 bytes, but the kernel takes 'ulong4'"},
         {"kernel __attribute__((reqd_work_group_size(16, 1, 1))) void stir(global const uint *in, global uint *out,\n"
          "    int columns, int first, int rows, int pitch, uint add) {}\n",
-         "requires groups of 16 x 1 x 1, not 32 x 1"}};
+         "requires groups of 16 x 1, but the session states 32 x 1"}};
     open_runtime("cpu");
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         refused(KERNEL(wrong[i].kernel, "stir", 7), COX_E_INVALID, wrong[i].says);

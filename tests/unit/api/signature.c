@@ -57,6 +57,7 @@ Test(signature, says_what_each_parameter_is)
         {"#define X \\\r\n kernel void g(int b)\r\nkernel void f(int a)", "f: VALUE int/4 a"},
         {"kernel void f(void)", "f:"},
         {"kernel void f(int a); kernel void f(int a) {}", "f: VALUE int/4 a"},
+        {"kernel void f(int pipe, global int *event_t)", "f: VALUE int/4 pipe BUFFER int/4 event_t"},
         {"kernel void f(float5 a, int33 b, char16x c)", "f: VALUE float5/0 a VALUE int33/0 b VALUE char16x/0 c"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -102,8 +103,12 @@ Test(signature, says_what_cannot_be_read)
         {"kernel void f(global int x)", NULL, "kernel f: cannot read parameter 1"},
         {"kernel void f(int *x)", NULL, "kernel f: cannot read parameter 1"},
         {"kernel void f(global int **x)", NULL, "kernel f: cannot read parameter 1"},
-        {"kernel void f(write_only image2d_t a)", NULL, "kernel f: cannot read parameter 1"},
-        {"kernel void f(read_write image2d_t a)", NULL, "kernel f: cannot read parameter 1"},
+        {"kernel void f(int b, write_only image2d_t a)", NULL, "kernel f: parameter 2 is 'write_only'; allowed: "},
+        {"kernel void f(__read_write image2d_t a)", NULL, "kernel f: parameter 1 is 'read_write'"},
+        {"kernel void f(read_only image3d_t a)", NULL, "kernel f: parameter 1 is 'image3d_t'"},
+        {"kernel void f(read_only image1d_buffer_t a)", NULL, "kernel f: parameter 1 is 'image1d_buffer_t'"},
+        {"kernel void f(sampler_t a)", NULL, "kernel f: parameter 1 is 'sampler_t'"},
+        {"kernel void f(read_only pipe int a)", NULL, "kernel f: parameter 1 is 'pipe'"},
         {"kernel void f(int a, long long b)", NULL, "kernel f: cannot read parameter 2"},
         {many, NULL, "; allowed: a type and a name"},
         {"kernel void f(int a123456789_123456789_123456789_123456789_123456789_123456789_12345)", NULL,
@@ -113,28 +118,5 @@ Test(signature, says_what_cannot_be_read)
         struct cox__signature signature;
         cr_expect_eq(read(cases[i].source, cases[i].kernel, &signature), COX_E_INVALID, "%s", cases[i].source);
         cr_expect(strstr(logged, cases[i].line), "%s: %s", cases[i].source, logged);
-    }
-}
-
-Test(signature, knows_who_says_the_group)
-{
-    static const struct {
-        const char *source;
-        bool says_group;
-    } cases[] = {
-        {"kernel void f(int a) { int b = a; }", false},
-        {"kernel void g(int a) { local int b; } kernel void f(int a) {}", false},
-        {"kernel void f(int a) { if (a) { local int b[8]; } }", true},
-        {"kernel void f(int a) { __local int b[8]; }", true},
-        {"kernel __attribute__((reqd_work_group_size(8, 8, 1))) void f(int a) {}", true},
-        {"kernel void __attribute__((vec_type_hint(int))) __attribute__((reqd_work_group_size(8, 8, 1))) f(int a)",
-         true},
-        {"kernel __attribute__((vec_type_hint(int))) void f(int a); void h() { local int b; }", false},
-        {"kernel void f(int a) { local", true},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct cox__signature signature;
-        cr_expect_eq(read(cases[i].source, "f", &signature), COX_OK, "%s", logged);
-        cr_expect_eq(signature.says_group, cases[i].says_group, "%s", cases[i].source);
     }
 }

@@ -112,7 +112,7 @@ Test(lab_bindings, reads_passes)
     cr_assert(b.passes[1].name[0] == '\0' && b.passes[1].local_columns == 32 && b.passes[1].argument_count == 0);
     cr_assert_str_eq(c->kernel, "c");
     cr_assert(c->fused && c->first_argument == 1 && c->argument_count == 2 && c->item_rows == 2);
-    cr_assert(c->local_columns == 1 && b.arguments[1].halo_rows == 2 && b.arguments[2].row_divisor == 2);
+    cr_assert(c->local_columns == 0 && b.arguments[1].halo_rows == 2 && b.arguments[2].row_divisor == 2);
 }
 
 Test(lab_bindings, refuses_passes_with_the_place)

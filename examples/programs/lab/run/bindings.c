@@ -255,11 +255,8 @@ static bool read_kernel(const struct strict_place *at, struct lab_bindings *out)
 {
     struct lab_pass *pass = &out->passes[out->pass_count++];
 
-    *pass = (struct lab_pass){.local_columns = 1,
-                              .local_rows = 1,
-                              .item_columns = 1,
-                              .item_rows = 1,
-                              .first_argument = out->argument_count};
+    *pass = (struct lab_pass){
+        .item_columns = 1, .item_rows = 1, .first_argument = out->argument_count};
 
     if (!strict_string(at, "kernel", true, sizeof pass->kernel, pass->kernel) ||
         !small(at, "local_columns", false, 1, 1024, &pass->local_columns) ||

@@ -328,20 +328,24 @@ static struct cox_pass form_for(const struct cox_pass *pass, uint32_t device)
     return *pass;
 }
 
-/* As the library does it: halve the group's longer side until the device accepts the size. */
+enum { LOCAL_COLUMNS = 64 };
+
+/* If the form states no local size, choose a row of work-items that the device accepts. */
 static void choose_local(struct built *built, cl_device_id id)
 {
     size_t most = 0;
 
     built->local[0] = at_least_1(built->form.local_columns);
     built->local[1] = at_least_1(built->form.local_rows);
+    if (built->form.local_columns || built->form.local_rows)
+        return;
+
+    built->local[0] = LOCAL_COLUMNS;
     clGetKernelWorkGroupInfo(built->kernel, id, CL_KERNEL_WORK_GROUP_SIZE, sizeof most, &most,
                              NULL);
 
-    while (most && built->local[0] * built->local[1] > most) {
-        size_t *larger = &built->local[built->local[1] > built->local[0]];
-        *larger = (*larger + 1) / 2;
-    }
+    while (most && built->local[0] > most)
+        built->local[0] /= 2;
 }
 
 /* The bytes of an element that a pointer of this type points to, such as "float4*"; 0 = unknown. */

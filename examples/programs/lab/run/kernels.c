@@ -321,7 +321,6 @@ static void delay_passes(struct delay *delay, struct cox_session_params *session
                                       .options = "-D DELAYED=0",
                                       .columns = 1,
                                       .rows = pass->rows,
-                                      .local_rows = 64,
                                       .variants = delay->variants,
                                       .name = pass->name};
         *to = *pass;
@@ -352,10 +351,8 @@ static bool add_delay(struct lab_kernel *kernel, char *why, size_t why_bytes)
                               "%s: too many fused passes to add an artificial delay", name);
 
     snprintf(delay->devices, sizeof delay->devices, "#%" PRIu32, kernel->params.delay_device);
-    delay->variants[0] = (struct cox_pass){.devices = delay->devices,
-                                           .source = delay_source,
-                                           .options = "-D DELAYED=1",
-                                           .local_rows = 64};
+    delay->variants[0] = (struct cox_pass){
+        .devices = delay->devices, .source = delay_source, .options = "-D DELAYED=1"};
 
     delay_passes(delay, &kernel->session);
     delay_fields(delay, &kernel->session);
