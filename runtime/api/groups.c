@@ -357,6 +357,7 @@ static cox_status lay_out_buffer(struct cox__resolved *r, uint32_t b)
     binding->bytes = given->bytes;
     if (!binding->pitch_bytes)
         binding->pitch_bytes = (size_t)buffer->columns * buffer->element_bytes;
+    binding->element_bytes = buffer->element_bytes;
 
     if (given->merge && !given->bytes)
         return COX__REFUSE(r->log, "buffer %s has `merge`; set its `bytes` too", buffer->name);

@@ -1,6 +1,8 @@
 /* The application's calls on a session: create, warm up, submit, wait, destroy.
  * The devices and the split of a new session are in session_devices.c and sharing.c.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "check/check.h"
+#include "checking.h"
 #include "engine/device.h"
 #include "engine/engine.h"
 #include "engine/failure/residency.h"
@@ -290,6 +292,8 @@ static cox_status create(cox_runtime *runtime, const struct cox__session_spec *p
 
     status = prepare_pipeline(session, params, devices, count);
     if (status == COX_OK)
+        status = cox__checking_begin(session, params, devices, count);
+    if (status == COX_OK)
         status = join_devices(session, params, devices, count);
     if (status == COX_OK)
         status = cox__sharing_start_policies(session, params);
@@ -309,6 +313,7 @@ static cox_status create(cox_runtime *runtime, const struct cox__session_spec *p
     return COX_OK;
 
 fail:
+    cox__check_destroy(session->check);
     destroy_instances(session);
     drop_frame_scratch(session);
     free_session(session);
@@ -469,6 +474,7 @@ void cox_session_destroy(cox_session **out)
 
     *out = NULL;
     wait_for_frames(session);
+    cox__check_destroy(session->check);
     cox__device_profile_save(session);
     const bool quiet = cox__engine_close(session);
 
@@ -639,6 +645,8 @@ static cox_status submit(cox_session *session, const struct cox__frame_spec *fra
         return COX_E_INVALID;
 
     cox_status status = check_frame(session, frame);
+    if (status == COX_OK)
+        status = cox__checking_frame(session, frame);
     if (status)
         return status;
 
