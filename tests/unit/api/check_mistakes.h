@@ -22,6 +22,7 @@ struct mistake {
     const char *name, *wrong, *right;
     const char *finding; /* in the log of the wrong kernel */
     const char *buffer;  /* named by the same line; NULL = none */
+    int beyond;          /* so many rows beyond those that the line allows; 0 = any */
     uint32_t rows;       /* 0 = ROWS */
     enum content content;
     const struct cox_pass *passes;           /* NULL = one pass without arguments */
@@ -43,16 +44,16 @@ struct mistake {
 #define SUM(body) HEAD("global const float *in, global float *sums") IDS GUARD body "}\n"
 #define CHROMA(body) HEAD("global const uint *in, global const uint *chroma, global uint *out") IDS GUARD body "}\n"
 #define TABLE(body) HEAD(IN_OUT ", global const uint *table") IDS GUARD body "}\n"
-#define BLUR_AT(up, down) \
+#define BLUR_AT(up, down)                                                            \
     "    out[y * columns + x] = in[((" up ") - in_first_row) * columns + x] * 3 +\n" \
     "                           in[((" down ") - in_first_row) * columns + x];\n"
 #define BLUR BLUR_AT("max(row - 1, 0)", "min(row + 1, frame_rows - 1)")
 
 /* Adds floats in whatever order work-items run. */
-#define ATOMIC_SUM \
-    "void add(volatile global float *to, float value) {\n" \
-    "    union { uint bits; float value; } was, now;\n" \
-    "    do { was.value = *to; now.value = was.value + value;\n" \
+#define ATOMIC_SUM                                                                                \
+    "void add(volatile global float *to, float value) {\n"                                        \
+    "    union { uint bits; float value; } was, now;\n"                                           \
+    "    do { was.value = *to; now.value = was.value + value;\n"                                  \
     "    } while (atomic_cmpxchg((volatile global uint *)to, was.bits, now.bits) != was.bits);\n" \
     "}\n"
 
@@ -95,6 +96,14 @@ static void largest_word(void *into, const void *partial, size_t bytes, void *us
 struct gain {
     uint32_t factor;
 };
+
+/* The right one. */
+static void make_factor(void *user, void *const *buffers, void *constants)
+{
+    const uint32_t *bins = buffers[1];
+    (void)user;
+    ((struct gain *)constants)->factor = bins[3];
+}
 
 static void read_clock(void *user, void *const *buffers, void *constants)
 {
@@ -161,7 +170,7 @@ static const struct mistake mistakes[] = {
      .finding = "writes row 64, byte 0 of buffer out"},
     {.name = "no guard in a sum",
      .wrong = HEAD("global const uint *in, global uint *bins") IDS
-              "    if (y >= rows) return;\n    atomic_inc(&bins[in[y * columns + x] % 16]);\n}\n",
+     "    if (y >= rows) return;\n    atomic_inc(&bins[in[y * columns + x] % 16]);\n}\n",
      .right = COUNT_BINS,
      .finding = "work-items beyond its columns or rows",
      .buffer = "bins",
@@ -170,11 +179,13 @@ static const struct mistake mistakes[] = {
      .wrong = POINT(COPY "    if (y == rows - 1 && row + 1 < frame_rows) out[(y + 1) * columns + x] = 3;\n"),
      .right = POINT(COPY),
      .finding = "writes row ",
+     .beyond = 1,
      .buffer = "out"},
     {.name = "the row above the frame is written",
      .wrong = POINT(COPY "    if (y == 0) out[x - columns] = 3;\n"),
      .right = POINT(COPY),
-     .finding = "writes row -1, byte 0 of buffer out"},
+     .finding = "writes row -1, byte 0 of buffer out",
+     .beyond = -1},
     {.name = "the frame's row is used for a pointer to the band's",
      .wrong = POINT("    out[row * columns + x] = in[y * columns + x] ^ 7;\n"),
      .right = POINT(COPY),
@@ -197,16 +208,17 @@ static const struct mistake mistakes[] = {
      .buffers = BINS_BY(add_words)},
     {.name = "rows of chroma are written as rows of luma",
      .wrong = HEAD("global const uint *in, global uint *chroma") IDS GUARD
-              "    chroma[y * columns + x] = in[y * columns + x];\n}\n",
+     "    chroma[y * columns + x] = in[y * columns + x];\n}\n",
      .right = HEAD("global const uint *in, global uint *chroma") IDS GUARD
-              "    if (row % 2 == 0) chroma[y / 2 * columns + x] = in[y * columns + x];\n}\n",
+     "    if (row % 2 == 0) chroma[y / 2 * columns + x] = in[y * columns + x];\n}\n",
      .finding = "writes row 32, byte 0 of buffer chroma",
+     .beyond = 1,
      .buffers = BUFFERS({.name = "in"}, {.name = "chroma", .row_divisor = 2})},
     {.name = "rows of chroma are rounded up",
      .wrong = HEAD("global const uint *in, global uint *chroma") IDS GUARD
-              "    chroma[(y + 1) / 2 * columns + x] = in[(y + y % 2) * columns + x * (y == 0)];\n}\n",
+     "    chroma[(y + 1) / 2 * columns + x] = in[(y + y % 2) * columns + x * (y == 0)];\n}\n",
      .right = HEAD("global const uint *in, global uint *chroma") IDS GUARD
-              "    if (row % 2 == 0) chroma[y / 2 * columns + x] = in[y * columns + x];\n}\n",
+     "    if (row % 2 == 0) chroma[y / 2 * columns + x] = in[y * columns + x];\n}\n",
      .finding = "writes row 32, byte 0 of buffer chroma",
      .buffers = BUFFERS({.name = "in"}, {.name = "chroma", .row_divisor = 2})},
 
@@ -215,18 +227,21 @@ static const struct mistake mistakes[] = {
      .wrong = STENCIL(BLUR_AT("max(row - 2, 0)", "min(row + 1, frame_rows - 1)")),
      .right = STENCIL(BLUR),
      .finding = "reads row ",
+     .beyond = -1,
      .buffer = "in",
      .passes = HALO_ROWS(1)},
     {.name = "the halo below is too small",
      .wrong = STENCIL(BLUR_AT("max(row - 1, 0)", "min(row + 2, frame_rows - 1)")),
      .right = STENCIL(BLUR),
      .finding = "reads row ",
+     .beyond = 1,
      .buffer = "in",
      .passes = HALO_ROWS(1)},
     {.name = "no halo_rows for the next row",
      .wrong = POINT("    out[y * columns + x] = in[(min(row + 1, frame_rows - 1) - first_row) * columns + x];\n"),
      .right = POINT(COPY),
      .finding = "(halo_rows is 0)",
+     .beyond = 1,
      .buffer = "in"},
     {.name = "no clamp at the top",
      .wrong = STENCIL(BLUR_AT("row - 1", "min(row + 1, frame_rows - 1)")),
@@ -241,8 +256,8 @@ static const struct mistake mistakes[] = {
      .buffer = "in",
      .passes = HALO_ROWS(1)},
     {.name = "in_first_row is ignored",
-     .wrong = STENCIL("    out[y * columns + x] = in[max(y - 1, 0) * columns + x] * 3 +\n"
-                      "                           in[min(y + 1, rows - 1) * columns + x];\n"),
+     .wrong = STENCIL("    out[y * columns + x] = in[max(row - 1, 0) * columns + x] * 3 +\n"
+                      "                           in[min(row + 1, frame_rows - 1) * columns + x];\n"),
      .right = STENCIL(BLUR),
      .finding = "reads row ",
      .buffer = "in",
@@ -294,7 +309,8 @@ static const struct mistake mistakes[] = {
      .finding = "before it has written it",
      .buffer = "out"},
     {.name = "the output is read if the input is odd",
-     .wrong = POINT("    uint v = in[y * columns + x];\n    out[y * columns + x] = v % 2 ? v : out[y * columns] ^ v;\n"),
+     .wrong =
+         POINT("    uint v = in[y * columns + x];\n    out[y * columns + x] = v % 2 ? v : out[y * columns] ^ v;\n"),
      .right = POINT("    uint v = in[y * columns + x];\n    out[y * columns + x] = v % 2 ? v : v ^ 9;\n"),
      .finding = "before it has written it",
      .buffer = "out"},
@@ -303,40 +319,46 @@ static const struct mistake mistakes[] = {
                     "    atomic_inc(&bins[in[next * columns + x] % 16]);\n"),
      .right = COUNT_BINS,
      .finding = "reads row ",
+     .beyond = 1,
      .buffer = "in",
      .buffers = BINS_BY(add_words)},
     {.name = "a later pass reads more rows than its halo",
-     .wrong = "kernel void k(global const uint *in, global uint *between, int columns, int rows) {\n"
-              "    int x = get_global_id(0), y = get_global_id(1);\n" GUARD
-              "    between[y * columns + x] = in[y * columns + x] * 3;\n}\n"
-              "kernel void second(global const uint *between, int between_first_row, global uint *out, int columns,\n"
-              "                   int rows, int first_row, int frame_rows) {\n" IDS GUARD
-              "    out[y * columns + x] = between[(min(row + 3, frame_rows - 1) - between_first_row) * columns + x];\n}\n",
-     .right = "kernel void k(global const uint *in, global uint *between, int columns, int rows) {\n"
-              "    int x = get_global_id(0), y = get_global_id(1);\n" GUARD
-              "    between[y * columns + x] = in[y * columns + x] * 3;\n}\n"
-              "kernel void second(global const uint *between, int between_first_row, global uint *out, int columns,\n"
-              "                   int rows, int first_row, int frame_rows) {\n" IDS GUARD
-              "    out[y * columns + x] = between[(min(row + 2, frame_rows - 1) - between_first_row) * columns + x];\n}\n",
+     .wrong =
+         "kernel void k(global const uint *in, global uint *between, int columns, int rows) {\n"
+         "    int x = get_global_id(0), y = get_global_id(1);\n" GUARD
+         "    between[y * columns + x] = in[y * columns + x] * 3;\n}\n"
+         "kernel void second(global const uint *between, int between_first_row, global uint *out, int columns,\n"
+         "                   int rows, int first_row, int frame_rows) {\n" IDS GUARD
+         "    out[y * columns + x] = between[(min(row + 3, frame_rows - 1) - between_first_row) * columns + x];\n}\n",
+     .right =
+         "kernel void k(global const uint *in, global uint *between, int columns, int rows) {\n"
+         "    int x = get_global_id(0), y = get_global_id(1);\n" GUARD
+         "    between[y * columns + x] = in[y * columns + x] * 3;\n}\n"
+         "kernel void second(global const uint *between, int between_first_row, global uint *out, int columns,\n"
+         "                   int rows, int first_row, int frame_rows) {\n" IDS GUARD
+         "    out[y * columns + x] = between[(min(row + 2, frame_rows - 1) - between_first_row) * columns + x];\n}\n",
      .finding = "pass 1 (second) reads row ",
+     .beyond = 1,
      .buffer = "between",
      .passes = COX_LIST(struct cox_pass, {.kernel = "k"},
                         {.kernel = "second", ARGUMENTS({.name = "between", .halo_rows = 2})}),
      .buffers = BUFFERS({.name = "in"}, {.name = "between", .scratch = true}, {.name = "out"}),
      .scratch = true},
     {.name = "a fused pass reads more rows than its halo",
-     .wrong = "kernel void k(global const uint *in, int in_first_row, global uint *between, int between_first_row,\n"
-              "              int columns, int rows, int first_row) {\n" IDS GUARD
-              "    between[(row - between_first_row) * columns + x] = in[(row - in_first_row) * columns + x] * 3;\n}\n"
-              "kernel void second(global const uint *between, int between_first_row, global uint *out, int columns,\n"
-              "                   int rows, int first_row, int frame_rows) {\n" IDS GUARD
-              "    out[y * columns + x] = between[(min(row + 2, frame_rows - 1) - between_first_row) * columns + x];\n}\n",
-     .right = "kernel void k(global const uint *in, int in_first_row, global uint *between, int between_first_row,\n"
-              "              int columns, int rows, int first_row) {\n" IDS GUARD
-              "    between[(row - between_first_row) * columns + x] = in[(row - in_first_row) * columns + x] * 3;\n}\n"
-              "kernel void second(global const uint *between, int between_first_row, global uint *out, int columns,\n"
-              "                   int rows, int first_row, int frame_rows) {\n" IDS GUARD
-              "    out[y * columns + x] = between[(min(row + 1, frame_rows - 1) - between_first_row) * columns + x];\n}\n",
+     .wrong =
+         "kernel void k(global const uint *in, int in_first_row, global uint *between, int between_first_row,\n"
+         "              int columns, int rows, int first_row) {\n" IDS GUARD
+         "    between[(row - between_first_row) * columns + x] = in[(row - in_first_row) * columns + x] * 3;\n}\n"
+         "kernel void second(global const uint *between, int between_first_row, global uint *out, int columns,\n"
+         "                   int rows, int first_row, int frame_rows) {\n" IDS GUARD
+         "    out[y * columns + x] = between[(min(row + 2, frame_rows - 1) - between_first_row) * columns + x];\n}\n",
+     .right =
+         "kernel void k(global const uint *in, int in_first_row, global uint *between, int between_first_row,\n"
+         "              int columns, int rows, int first_row) {\n" IDS GUARD
+         "    between[(row - between_first_row) * columns + x] = in[(row - in_first_row) * columns + x] * 3;\n}\n"
+         "kernel void second(global const uint *between, int between_first_row, global uint *out, int columns,\n"
+         "                   int rows, int first_row, int frame_rows) {\n" IDS GUARD
+         "    out[y * columns + x] = between[(min(row + 1, frame_rows - 1) - between_first_row) * columns + x];\n}\n",
      .finding = "reads row ",
      .buffer = "between",
      .passes = COX_LIST(struct cox_pass, {.kernel = "k"},
@@ -351,7 +373,7 @@ static const struct mistake mistakes[] = {
      .finding = "leaves row 0, byte 156 of buffer out"},
     {.name = "the last column is left alone, before padding",
      .wrong = HEAD(IN_OUT) IDS
-              "    if (x >= columns - 1 || y >= rows) return;\n    out[y * 64 + x] = in[y * 64 + x] ^ 7;\n}\n",
+     "    if (x >= columns - 1 || y >= rows) return;\n    out[y * 64 + x] = in[y * 64 + x] ^ 7;\n}\n",
      .right = HEAD(IN_OUT) IDS GUARD "    out[y * 64 + x] = in[y * 64 + x] ^ 7;\n}\n",
      .finding = "leaves row 0, byte 156 of buffer out",
      .buffers = PADDED},
@@ -371,15 +393,15 @@ static const struct mistake mistakes[] = {
      .buffer = "out"},
     {.name = "an item has 4 columns, but computes 3",
      .wrong = HEAD(IN_OUT) "    int y = get_global_id(1);\n    if (y >= rows) return;\n"
-              "    for (int x = 4 * get_global_id(0), i = 0; i < 3 && x < columns; i++, x++)\n" COPY "}\n",
+                           "    for (int x = 4 * get_global_id(0), i = 0; i < 3 && x < columns; i++, x++)\n" COPY "}\n",
      .right = HEAD(IN_OUT) "    int y = get_global_id(1);\n    if (y >= rows) return;\n"
-              "    for (int x = 4 * get_global_id(0), i = 0; i < 4 && x < columns; i++, x++)\n" COPY "}\n",
+                           "    for (int x = 4 * get_global_id(0), i = 0; i < 4 && x < columns; i++, x++)\n" COPY "}\n",
      .finding = "leaves row 0, byte 12 of buffer out",
      .passes = PASS(.item_columns = 4)},
     {.name = "an item has 2 rows, but computes 1",
      .wrong = POINT(COPY),
      .right = HEAD(IN_OUT) "    int x = get_global_id(0);\n    if (x >= columns) return;\n"
-              "    for (int y = 2 * get_global_id(1), i = 0; i < 2 && y < rows; i++, y++)\n" COPY "}\n",
+                           "    for (int y = 2 * get_global_id(1), i = 0; i < 2 && y < rows; i++, y++)\n" COPY "}\n",
      .finding = "leaves row 32, byte 0 of buffer out",
      .passes = PASS(.item_rows = 2)},
 
@@ -466,7 +488,7 @@ static const struct mistake mistakes[] = {
     {.name = "floats are added by atomics",
      .wrong = ATOMIC_SUM SUM("    add(&sums[x % 16], in[y * columns + x]);\n"),
      .right = HEAD("global const float *in, global uint *sums") IDS GUARD
-              "    atomic_add(&sums[x % 16], (uint)(in[y * columns + x] * 256));\n}\n",
+     "    atomic_add(&sums[x % 16], (uint)(in[y * columns + x] * 256));\n}\n",
      .finding = "in another order",
      .buffer = "sums",
      .content = CONTENT_FLOATS,
@@ -478,14 +500,14 @@ static const struct mistake mistakes[] = {
      .buffer = "bins",
      .buffers = BINS_BY(largest_word)},
     {.name = "local memory that no work-item has set",
-     .wrong = HEAD(IN_OUT) IDS
-              "    local uint tile[9];\n    int lane = get_local_id(0);\n"
-              "    if (x < columns && y < rows) tile[lane] = in[y * columns + x];\n"
-              "    barrier(CLK_LOCAL_MEM_FENCE);\n" GUARD "    out[y * columns + x] = tile[lane + 1];\n}\n",
+     .wrong = HEAD(IN_OUT) IDS "    local uint tile[9];\n    int lane = get_local_id(0);\n"
+                               "    if (x < columns && y < rows) tile[lane] = in[y * columns + x];\n"
+                               "    barrier(CLK_LOCAL_MEM_FENCE);\n" GUARD
+                               "    out[y * columns + x] = tile[lane + 1];\n}\n",
      .right = HEAD(IN_OUT) IDS
-              "    local uint tile[9];\n    int lane = get_local_id(0);\n"
-              "    if (x < columns && y < rows) tile[lane] = in[y * columns + x];\n    if (lane == 0) tile[8] = 5;\n"
-              "    barrier(CLK_LOCAL_MEM_FENCE);\n" GUARD "    out[y * columns + x] = tile[lane + 1];\n}\n",
+     "    local uint tile[9];\n    int lane = get_local_id(0);\n"
+     "    if (x < columns && y < rows) tile[lane] = in[y * columns + x];\n    if (lane == 0) tile[8] = 5;\n"
+     "    barrier(CLK_LOCAL_MEM_FENCE);\n" GUARD "    out[y * columns + x] = tile[lane + 1];\n}\n",
      .finding = "if it runs again",
      .buffer = "out",
      .passes = PASS(.local_columns = 8, .local_rows = 1)},
