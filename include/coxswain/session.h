@@ -119,7 +119,10 @@ enum {
  *   cox_meter_fn       Scheduler thread, or cox_session_run.    Nothing of the session. Must be
  *                                                               quick.
  *   cox_policy         One thread at a time.                    Nothing of the session. Must not
- *                                                               allocate or block. */
+ *                                                               allocate or block.
+ *
+ * Check mode (cox_session_params.check) calls cox_pass_done_fn and cox_merge_fn inside
+ * cox_session_submit too, several times for each frame. */
 
 /* ---- run one kernel once ---- */
 

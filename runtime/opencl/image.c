@@ -24,8 +24,8 @@ static cl_image_format format_of(const struct cox__arg *arg)
                              .image_channel_data_type = (cl_channel_type)(arg->offset & 0xffff)};
 }
 
-/* `data`: the rows that the image wraps (CL_MEM_USE_HOST_PTR) or copies (CL_MEM_COPY_HOST_PTR), with
- * the binding's pitch; NULL = the driver allocates. */
+/* `data`: the rows that the image wraps or copies, by the flag `use`, with the binding's pitch;
+ * NULL = the driver allocates. */
 static cl_mem make_of(const struct cox__instance *instance, uint32_t index, uint32_t rows,
                       cl_mem_flags use, void *data, cl_int *code)
 {

@@ -13,7 +13,7 @@ static const char source[] =
     "        memory[i] = value * (i | 1);\n"
     "}\n";
 
-/* Groups for each compute unit, so that each unit gets at least one. */
+/* Groups for each compute unit of the device, so that none gets no group. */
 enum { GROUPS = 4 };
 
 /* Whether a kernel of the pass uses local memory. */

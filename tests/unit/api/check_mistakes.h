@@ -140,7 +140,7 @@ static void clear_bins(void *user, void *const *buffers, void *constants)
 
 static const struct mistake mistakes[] = {
     /* ---- writes ---- */
-    {.name = "the guard lets one row too many through",
+    {.name = "the comparison lets one row too many through",
      .wrong = HEAD(IN_OUT) IDS "    if (x >= columns || y > rows) return;\n" COPY "}\n",
      .right = POINT(COPY),
      .finding = "writes row 63, byte 0 of buffer out",
@@ -164,7 +164,7 @@ static const struct mistake mistakes[] = {
      .finding = "work-items beyond its columns or rows",
      .buffer = "out",
      .buffers = PADDED},
-    {.name = "the guard lets one column too many through",
+    {.name = "the comparison lets one column too many through",
      .wrong = HEAD(IN_OUT) IDS "    if (x > columns || y >= rows) return;\n" COPY "}\n",
      .right = POINT(COPY),
      .finding = "writes row 64, byte 0 of buffer out"},
