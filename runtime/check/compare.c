@@ -128,66 +128,80 @@ bool cox__compare_is_unwritten(const struct cox__attempt *one, const struct cox_
            after(other, b)[spot->offset] == other->before[b][spot->offset];
 }
 
-/* One more than the last byte of any row that was written. */
-static size_t written_columns(const struct cox__scene *scene, const struct cox__attempt *one,
-                              const struct cox__attempt *other, uint32_t binding)
+/* The rows that the memory of a binding has, for a pass in one band. */
+static size_t rows_of(const struct cox__scene *scene, uint32_t binding)
 {
-    const struct cox__place *place = &scene->places[binding];
-    const size_t pitch = scene->pass->bindings[binding].pitch_bytes;
-    size_t most = 0;
-
-    for (size_t row = 0; row < place->middle / pitch && most < pitch; row++)
-        for (size_t at = pitch; at > most; at--) {
-            const struct cox__spot spot = {.binding = binding,
-                                           .offset = place->margin + row * pitch + at - 1};
-            if (!cox__compare_is_unwritten(one, other, &spot))
-                most = at;
-        }
-    return most;
+    return scene->places[binding].middle / scene->pass->bindings[binding].pitch_bytes;
 }
 
-/* The bytes of each row that the kernels should write. The rest of the pitch is padding.
+/* Byte `at` of a row. */
+static struct cox__spot byte_of(const struct cox__scene *scene, uint32_t binding, size_t row,
+                                size_t at)
+{
+    const size_t pitch = scene->pass->bindings[binding].pitch_bytes;
+    return (struct cox__spot){.binding = binding,
+                              .offset = scene->places[binding].margin + row * pitch + at};
+}
+
+/* Whether byte `at` of some row was written. */
+static bool is_used(const struct cox__scene *scene, const struct cox__attempt *one,
+                    const struct cox__attempt *other, uint32_t binding, size_t at)
+{
+    for (size_t row = 0; row < rows_of(scene, binding); row++) {
+        const struct cox__spot byte = byte_of(scene, binding, row, at);
+        if (!cox__compare_is_unwritten(one, other, &byte))
+            return true;
+    }
+    return false;
+}
+
+/* Bytes of a row that the kernels use: up to the last one that is written in some row.
  *
- * Without padding it is all. Else it is what they write in some row, unless that is a few elements
- * less than a multiple of the pass's columns. */
-static size_t expected_columns(const struct cox__scene *scene, const struct cox__attempt *one,
-                               const struct cox__attempt *other, uint32_t binding)
+ * If this is a few elements less than a multiple of the pass's columns, the kernels have missed
+ * these elements. */
+static size_t used_bytes(const struct cox__scene *scene, size_t written, uint32_t binding)
 {
     const struct cox__binding *of = &scene->pass->bindings[binding];
     const size_t unit = (size_t)of->element_bytes * scene->pass->stages[0].columns;
-    if (unit == of->pitch_bytes)
-        return of->pitch_bytes;
-
-    const size_t written = written_columns(scene, one, other, binding);
     if (!unit)
         return written;
 
     const size_t full = (written + unit - 1) / unit * unit;
     const size_t few = cox__min_u64(16 * (size_t)of->element_bytes, unit / 8);
-    if (written && full <= of->pitch_bytes && full - written <= few)
+    if (full <= of->pitch_bytes && full - written <= few)
         return full;
     return written;
 }
 
-/* Find bytes of the binding that no run wrote. */
+/* Find bytes of the binding that no run wrote. Rows may have padding, at their end and inside:
+ * bytes that are written in no row. A pitch that is as long as the columns has none. */
 static bool find_unwritten(const struct cox__scene *scene, const struct cox__attempt *one,
                            const struct cox__attempt *other, uint32_t binding,
                            struct cox__spot *spot)
 {
-    const struct cox__place *place = &scene->places[binding];
-    const size_t pitch = scene->pass->bindings[binding].pitch_bytes;
-    size_t columns = expected_columns(scene, one, other, binding);
-    if (!columns) /* nothing at all was written */
-        columns = pitch;
+    const struct cox__binding *of = &scene->pass->bindings[binding];
+    const size_t pitch = of->pitch_bytes;
+    size_t written = pitch;
+    while (written && !is_used(scene, one, other, binding, written - 1))
+        written--;
 
-    *spot = (struct cox__spot){.binding = binding};
-    for (size_t row = 0; row < place->middle / pitch; row++)
-        for (size_t at = 0; at < columns; at++) {
-            const struct cox__spot byte = {.binding = binding,
-                                           .offset = place->margin + row * pitch + at};
-            if (cox__compare_is_unwritten(one, other, &byte) && !spot->count++)
-                spot->offset = byte.offset;
+    const bool padded = written &&
+                        (size_t)of->element_bytes * scene->pass->stages[0].columns != pitch;
+    const size_t end = padded ? used_bytes(scene, written, binding) : pitch;
+
+    *spot = (struct cox__spot){.binding = binding, .offset = SIZE_MAX};
+    for (size_t at = 0; at < end; at++) {
+        if (padded && at < written && !is_used(scene, one, other, binding, at))
+            continue;
+
+        for (size_t row = 0; row < rows_of(scene, binding); row++) {
+            const struct cox__spot byte = byte_of(scene, binding, row, at);
+            if (!cox__compare_is_unwritten(one, other, &byte))
+                continue;
+            spot->count++;
+            spot->offset = cox__min_u64(spot->offset, byte.offset);
         }
+    }
     return spot->count > 0;
 }
 

@@ -5,12 +5,14 @@
 #ifndef COX_TESTS_CHECK_MISTAKES_H
 #define COX_TESTS_CHECK_MISTAKES_H
 
-#include <CL/cl.h>
 #include <coxswain/coxswain.h>
 #include <string.h>
 #include <time.h>
 
 enum { COLUMNS = 40, ROWS = 64, BINS = 16 };
+
+/* OpenCL's CL_R and CL_UNSIGNED_INT32. */
+enum { ORDER_R = 0x10b0, TYPE_UINT32 = 0x10dc };
 
 /* What the input buffers hold. */
 enum content {
@@ -468,8 +470,8 @@ static const struct mistake mistakes[] = {
      .buffer = "out",
      .buffers = BUFFERS({.name = "in",
                          .pitch_bytes = 4 * COLUMNS,
-                         .image_order = CL_R,
-                         .image_type = CL_UNSIGNED_INT32,
+                         .image_order = ORDER_R,
+                         .image_type = TYPE_UINT32,
                          .image_columns = COLUMNS},
                         {.name = "out"})},
 
