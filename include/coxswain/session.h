@@ -446,7 +446,7 @@ struct cox_session_params {
 
     /* Check mode, to test kernels before they are shipped. Before each frame, every pass runs many
      * times on copies of the frame's buffers, in one band and in random bands, on each device.
-     * Memory that a band must not read holds random bytes. It finds
+     * Memory that a band must not read holds random bytes. It finds:
      *   rows that are read beyond halo_rows or written beyond the band
      *   elements that no work-item writes, or that are read before they are written
      *   results that depend on the bands, on the device, or on the order of work-groups
