@@ -455,10 +455,10 @@ struct cox_session_params {
      * Each finding has a log line of level COX_LOG_ERROR, at most 8 for a frame. The frame then
      * does not run: cox_session_run and cox_session_submit return COX_E_MISMATCH.
      *
-     * A checked frame first waits for the session's earlier frames. It takes about a hundred times
-     * as long as a frame, and memory for about twenty copies of its buffers. Use small frames, of a
-     * few hundred rows with real content. A kernel that reads or writes far beyond the frame can
-     * still end the process. */
+     * A checked frame first waits for the session's earlier frames. It takes many times as long as
+     * a frame, and memory for about forty copies of its buffers. Use small frames, of a few hundred
+     * rows with real content. A kernel that reads or writes far beyond the frame can still end the
+     * process. Races that show in no run are not found. */
     bool check;
 
     /* A device is given up if it exceeds its expected time by this much, or by ten times the
