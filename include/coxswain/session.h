@@ -130,7 +130,10 @@ enum {
  *   cox_meter_fn       Scheduler thread, or cox_session_run.    Nothing of the session. Must be
  *                                                               quick.
  *   cox_policy         One thread at a time.                    Nothing of the session. Must not
- *                                                               allocate or block. */
+ *                                                               allocate or block.
+ *
+ * Check mode (cox_session_params.check) calls cox_pass_done_fn and cox_merge_fn inside
+ * cox_session_submit too, several times for each frame. */
 
 /* ---- run one kernel once ---- */
 
@@ -486,6 +489,23 @@ struct cox_session_params {
      * beyond its own, or that reads what its output held before. */
     double verify;
 
+    /* Check mode, to test kernels before they are shipped. Before each frame, every pass runs many
+     * times on copies of the frame's buffers, in one band and in random bands, on each device.
+     * Memory that a band must not read holds random bytes. It finds:
+     *   rows that are read beyond halo_rows or written beyond the band
+     *   elements that no work-item writes, or that are read before they are written
+     *   results that depend on the bands, on the device, or on the order of work-groups
+     *   effects of work-items beyond `columns` and `rows`
+     *   writes to inputs, merged sums that are not exact, and `done` functions that are not pure
+     * Each finding has a log line of level COX_LOG_ERROR, at most 8 for a frame. The frame then
+     * does not run: cox_session_run and cox_session_submit return COX_E_MISMATCH.
+     *
+     * A checked frame first waits for the session's earlier frames. It takes many times as long as
+     * a frame, and memory for about forty copies of its buffers. Use small frames, of a few hundred
+     * rows with real content. A kernel that reads or writes far beyond the frame can still end the
+     * process. Races that show in no run are not found. */
+    bool check;
+
     /* A device is given up if it exceeds its expected time by this much, or by ten times the
      * expected time if that is more. Other devices then repeat its rows.
      *
@@ -603,6 +623,8 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
  *   COX_E_INVALID    A buffer is missing, too short, or of another runtime. Or `data` is set.
  *   COX_E_BUSY       All slots are taken, and `nowait` is set or the call comes from a callback.
  *   COX_E_NO_DEVICE  Every device has failed.
+ *   COX_E_MISMATCH   cox_session_params.check found a mistake in a kernel.
+ *   COX_E_NOMEM, COX_E_DEVICE_MEMORY, COX_E_DEVICE_LOST   The check could not run.
  *
  * Thread-safety: any thread, callbacks too. */
 COX_API COX_MUST_CHECK cox_status cox_session_submit(cox_session *session,

@@ -21,7 +21,7 @@
     X(COX_E_POLICY, -11, "the policy returned an invalid split")                       \
     X(COX_E_SYSTEM, -12, "the operating system refused a resource")                    \
     X(COX_E_TIMEOUT, -13, "a device exceeded its timeout")                             \
-    X(COX_E_MISMATCH, -14, "devices disagree about the same rows")                     \
+    X(COX_E_MISMATCH, -14, "results that must be equal differ")                        \
     X(COX_E_CANCELLED, -15, "the session's frames were cancelled")                     \
     X(COX_E_MEMORY_UNSAFE, -16, "a hung device may still write to the frame's memory") \
     X(COX_E_LATE, -17, "the frame's deadline passed before all its bands began")

@@ -383,6 +383,7 @@ static cox_status lay_out_buffer(struct cox__resolved *r, uint32_t b)
     binding->bytes = given->bytes;
     if (!binding->pitch_bytes)
         binding->pitch_bytes = (size_t)buffer->columns * buffer->element_bytes;
+    binding->element_bytes = buffer->element_bytes;
 
     binding->row_bytes = given->row_bytes;
     if (given->row_bytes > binding->pitch_bytes)

@@ -483,6 +483,7 @@ cox_status cox__resolve_common(const cox_runtime *runtime, const struct cox_sess
                                        .no_warmup = params->warmup == COX_WARMUP_NONE,
                                        .no_profile = params->no_profile,
                                        .verify = params->verify,
+                                       .check = params->check,
                                        .device_timeout_ns = params->device_timeout_ns,
                                        .meter = params->meter,
                                        .meter_user = params->meter_user,

@@ -1,6 +1,8 @@
 /* The application's calls on a session: create, warm up, submit, wait, destroy.
  * The devices and the split of a new session are in session_devices.c and sharing.c.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "check/check.h"
+#include "checking.h"
 #include "engine/device.h"
 #include "engine/engine.h"
 #include "engine/failure/directory.h"
@@ -232,7 +234,7 @@ static cox_status prepare_pipeline(cox_session *session, const struct cox__sessi
     cox__sharing_choose(session, params, devices, count);
 
     /* To verify, another device repeats rows of a finished pass from the host's memory. */
-    if (params->verify > 0)
+    if (params->verify > 0 || params->check) /* the check reads inputs there too */
         pipeline->resident = pipeline->stays = 0;
     pipeline->sets = session->settings.in_flight + 1;
     return COX_OK;
@@ -293,6 +295,8 @@ static cox_status create(cox_runtime *runtime, const struct cox__session_spec *p
 
     status = prepare_pipeline(session, params, devices, count);
     if (status == COX_OK)
+        status = cox__checking_begin(session, params, devices, count);
+    if (status == COX_OK)
         status = join_devices(session, params, devices, count);
     if (status == COX_OK)
         status = cox__sharing_start_policies(session, params);
@@ -312,6 +316,7 @@ static cox_status create(cox_runtime *runtime, const struct cox__session_spec *p
     return COX_OK;
 
 fail:
+    cox__check_destroy(session->check);
     destroy_instances(session);
     drop_frame_scratch(session);
     free_session(session);
@@ -472,6 +477,7 @@ void cox_session_destroy(cox_session **out)
 
     *out = NULL;
     wait_for_frames(session);
+    cox__check_destroy(session->check);
     cox__device_profile_save(session);
     const bool quiet = cox__engine_close(session);
 
@@ -660,6 +666,8 @@ static cox_status submit(cox_session *session, const struct cox__frame_spec *fra
     cox_status status = COX_OK;
     if (!frame->fetch)
         status = check_frame(session, frame);
+    if (status == COX_OK && !frame->fetch)
+        status = cox__checking_frame(session, frame);
     if (status)
         return status;
 

@@ -51,6 +51,9 @@ struct cox__binding {
 
     uint32_t row_divisor; /* ROWS, HALO: frame rows per buffer row; 0 = 1 */
     uint32_t halo_rows;   /* HALO: in buffer rows */
+
+    uint32_t element_bytes; /* what the kernels' pointers point to; 0 = unknown */
+
     size_t bytes;         /* WHOLE, REDUCE */
     cox_merge_fn *merge;  /* REDUCE */
     void *merge_user;
@@ -221,6 +224,7 @@ struct cox__session_spec {
     cox_session *warm_start;
     bool no_profile;
     double verify;
+    bool check;
     uint64_t device_timeout_ns;
     cox_meter_fn *meter;
     void *meter_user;

@@ -173,6 +173,30 @@ struct cox__job {
     uint64_t copy_out_ns;
 };
 
+/* Memory of one binding for a trial. */
+struct cox__trial_memory {
+    unsigned char *data; /* its content before the kernels, then after; NULL = none */
+    size_t bytes;
+    size_t start;    /* where the kernels' pointer, or the image, begins */
+    size_t span;     /* bytes from there that the kernels are given */
+    uint32_t origin; /* the buffer row at `start` */
+};
+
+/* One band of a pass, run alone and on memory of its own. Check mode (check/check.h) looks at every
+ * byte of the memory afterwards, also at those that the kernels are not given. */
+struct cox__trial {
+    uint32_t pass;
+    uint32_t first_row;
+    uint32_t rows;
+    const void *params;
+    uint32_t taint; /* local memory holds other values for each number */
+    /* Launch one more work-group in each dimension whose work-items do not fill the last one. */
+    bool wider;
+    /* Launch work-groups from the last to the first, unless a kernel asks for its group. */
+    bool backwards;
+    struct cox__trial_memory memories[COX_BUFFERS_MAX];
+};
+
 /* How a backend posts finished jobs to the loop; it gets this at creation. Posting is safe from any
  * thread and does not block. Every post arrives, except that a job that is posted twice before it
  * is taken arrives once. */
@@ -247,6 +271,12 @@ struct cox__backend_ops {
     /* The job's partial result of a REDUCE binding, valid until the queue slot is used again. */
     const void *(*job_partial)(struct cox__backend *backend, struct cox__job *job,
                                uint32_t binding);
+
+    /* Run a trial on an instance without jobs. Blocks. With COX_E_DEVICE_LOST the device hangs and
+     * may still write to the trial's memory: leak that memory and the instance. NULL = the backend
+     * cannot. */
+    cox_status (*trial_run)(struct cox__backend *backend, struct cox__instance *instance,
+                            const struct cox__trial *trial);
 
     uint64_t (*now_ns)(struct cox__backend *backend);
     /* Advance a virtual clock; NULL on a real clock. The engine calls it when it has nothing to do

@@ -358,6 +358,8 @@ struct cox__devices {
 
 /* ---- session and runtime ---- */
 
+struct cox__check;
+
 /* One of the threads in cox_session_run may take the devices' posts: the inline poller. Atomic;
  * engine.c edits it. */
 struct cox__inline_poller {
@@ -402,6 +404,7 @@ struct cox_session {
     struct cox__settings settings;
     struct cox__pipeline pipeline;
     struct cox__profile profile;
+    struct cox__check *check; /* check/check.h; NULL = no check mode */
 
     /* guarded by `lock` */
     pthread_mutex_t lock;

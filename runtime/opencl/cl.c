@@ -89,6 +89,7 @@ static const struct cox__backend_ops ops = {
     .instance_flush = cox__cl_instance_flush,
     .job_poll = cox__cl_job_poll,
     .job_partial = cox__cl_job_partial,
+    .trial_run = cox__cl_trial_run,
     .now_ns = now_ns,
 };
 

@@ -24,9 +24,10 @@ static cl_image_format format_of(const struct cox__arg *arg)
                              .image_channel_data_type = (cl_channel_type)(arg->offset & 0xffff)};
 }
 
-/* `data`: the rows that the image wraps, with the binding's pitch; NULL = the driver allocates. */
-static cl_mem make(const struct cox__instance *instance, uint32_t index, uint32_t rows, void *data,
-                   cl_int *code)
+/* `data`: the rows that the image wraps or copies, by the flag `use`, with the binding's pitch;
+ * NULL = the driver allocates. */
+static cl_mem make_of(const struct cox__instance *instance, uint32_t index, uint32_t rows,
+                      cl_mem_flags use, void *data, cl_int *code)
 {
     const struct cox__arg *arg = instance->pipeline->images[index];
     const cl_image_format format = format_of(arg);
@@ -36,13 +37,25 @@ static cl_mem make(const struct cox__instance *instance, uint32_t index, uint32_
 
     if (data) {
         description.image_row_pitch = instance->pipeline->bindings[index].pitch_bytes;
-        flags |= CL_MEM_USE_HOST_PTR;
+        flags |= use;
     }
 
     cl_mem made = clCreateImage(instance->context, flags, &format, &description, data, code);
     if (*code)
         return NULL;
     return made;
+}
+
+static cl_mem make(const struct cox__instance *instance, uint32_t index, uint32_t rows, void *data,
+                   cl_int *code)
+{
+    return make_of(instance, index, rows, CL_MEM_USE_HOST_PTR, data, code);
+}
+
+cl_mem cox__cl_image_copy(const struct cox__instance *instance, uint32_t binding, uint32_t rows,
+                          void *data, cl_int *code)
+{
+    return make_of(instance, binding, rows, CL_MEM_COPY_HOST_PTR, data, code);
 }
 
 /* With PoCL 3.1 the process ends when the queue of a sub-device writes an image. */

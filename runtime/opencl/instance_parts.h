@@ -1,6 +1,6 @@
 /* A device instance: one device's part of one session. The parts that instance.c, slot.c, stage.c,
- * arguments.c, work_group.c, band.c, image.c, device_memory.c, frame_set.c and job.c share. Only
- * these files and cl.c include it.
+ * arguments.c, work_group.c, band.c, image.c, device_memory.c, frame_set.c, trial.c, taint.c and
+ * job.c share. Only these files and cl.c include it.
  *
  * An instance is made and destroyed on application threads and worker threads. While bands are
  * under way it is used with the engine lock held.
@@ -225,6 +225,17 @@ struct cox__cl_launch {
     const uint32_t *origins; /* per binding: the buffer row at which its memory begins */
 };
 
+/* The stage's kernel for a job. */
+static inline struct cox__cl_kernel *cox__cl_stage_kernel(const struct cox__cl_stage *stage,
+                                                          const struct cox__job *job)
+{
+    return &stage->kernels[job->slot % stage->kernel_count];
+}
+
+/* Set the arguments of a stage, and get its global size. */
+cl_int cox__cl_stage_set(const struct cox__instance *instance, const struct cox__cl_launch *launch,
+                         uint32_t number, size_t global[2]);
+
 /* Enqueue every stage over the launch's rows; the first waits for `after` (may be NULL). */
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch,
                               cl_event after);
@@ -246,6 +257,10 @@ cox_status cox__cl_image_fit(struct cox__instance *instance, struct cox__cl_slot
                              uint32_t binding, uint32_t rows);
 cox_status cox__cl_image_wrap(struct cox__instance *instance, struct cox__cl_slot *slot,
                               uint32_t binding, uint32_t rows, void *data);
+
+/* An image with a copy of `rows` rows of the binding. */
+cl_mem cox__cl_image_copy(const struct cox__instance *instance, uint32_t binding, uint32_t rows,
+                          void *data, cl_int *code);
 
 /* ---- device_memory.c ---- */
 
@@ -301,6 +316,18 @@ static inline cl_event cox__cl_slot_newest(const struct cox__cl_slot *slot)
 {
     return slot->events[slot->event_count - 1];
 }
+
+/* ---- trial.c ---- */
+
+/* The backend's operation of this name. */
+cox_status cox__cl_trial_run(struct cox__backend *base, struct cox__instance *instance,
+                             const struct cox__trial *trial);
+
+/* ---- taint.c ---- */
+
+/* Fill the device's local memory with words that follow from `value`, if the pass uses local
+ * memory. Errors (logged): those of cox__cl_program_get. */
+cox_status cox__cl_taint_run(const struct cox__instance *instance, uint32_t pass, uint32_t value);
 
 /* ---- band.c ---- */
 

@@ -205,6 +205,19 @@ static void extend(struct cox__cl_launch *launch, const struct cox__pass *pass, 
     launch->rows = end + below - launch->first_row;
 }
 
+cl_int cox__cl_stage_set(const struct cox__instance *instance, const struct cox__cl_launch *launch,
+                         uint32_t number, size_t global[2])
+{
+    const struct cox__cl_stage *stage = &instance->stages[launch->job->pass][number];
+    const struct cox__variant *variant = stage->variant;
+    struct cox__cl_launch extended = *launch;
+    extend(&extended, cox__cl_pass(instance, launch->job), number);
+
+    global[0] = padded(stage->stage->columns, variant->item_columns, stage->local[0]);
+    global[1] = padded(extended.rows, variant->item_rows, stage->local[1]);
+    return set_args(instance, stage, cox__cl_stage_kernel(stage, launch->job), &extended);
+}
+
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch,
                               cl_event after)
 {
@@ -212,17 +225,10 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
 
     for (uint32_t s = 0; s < pass->stage_count; s++) {
         const struct cox__cl_stage *stage = &instance->stages[launch->job->pass][s];
-        struct cox__cl_launch extended = *launch;
-        extend(&extended, pass, s);
-
-        struct cox__cl_kernel *kernel = &stage->kernels[launch->job->slot % stage->kernel_count];
-        const struct cox__variant *variant = stage->variant;
-        const size_t *local = stage->local;
-        const size_t global[2] = {padded(stage->stage->columns, variant->item_columns, local[0]),
-                                  padded(extended.rows, variant->item_rows, local[1])};
+        size_t global[2];
 
         struct cox__driver_call call = cox__cl_call(instance);
-        cl_int code = set_args(instance, stage, kernel, &extended);
+        cl_int code = cox__cl_stage_set(instance, launch, s, global);
         cox__cl_returned(&call);
         if (code)
             return cox__cl_instance_check(instance, code, "clSetKernelArg");
@@ -231,9 +237,9 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
         if (s == 0)
             wait = after;
         call = cox__cl_call(instance);
-        code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], kernel->id, 2, NULL,
-                                      global, local, wait != NULL, cox__cl_wait_list(&wait),
-                                      &event);
+        code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE],
+                                      cox__cl_stage_kernel(stage, launch->job)->id, 2, NULL, global,
+                                      stage->local, wait != NULL, cox__cl_wait_list(&wait), &event);
         const cox_status status = cox__cl_slot_enqueued(instance, launch->slot, COX__CL_KERNEL,
                                                         &call, code, event,
                                                         "clEnqueueNDRangeKernel");

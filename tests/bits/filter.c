@@ -1,7 +1,7 @@
 /* Same bits: each filter gives the same result to the last bit, whichever device computed which rows. Integers and
  * the sums of convolutions are equal to the reference's.
  *
- *   bits_filter [--devices SEL] [--cache DIR] [--expect N] [--splits N] [--reference] [--small] [--only NAME]
+ *   bits_filter [--devices SEL] [--cache DIR] [--expect N] [--splits N] [--reference] [--small] [--check] [--only NAME]
  *               [--verbose]
  *
  * For each case of support/ref_filter_case.c it runs one frame on each device alone, then one frame on all devices

@@ -233,6 +233,11 @@ holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bi
 run 0 "with a delay and frames in flight" $more --kernel "$sharpen" --size 64x96 --in-flight 3 \
     --disturb delay=1,100@8:16
 contains out "after 2 of 2 blocks"
+run 0 "kernels without mistakes" $more --kernel "$sharpen" --size 320x180 --check-kernels
+cp "$source"/examples/programs/lab/data/sharpen.* "$work"
+sed 's/"halo_rows": 2/"halo_rows": 1/' "$source/examples/programs/lab/data/sharpen.json" >"$work/sharpen.json"
+run 1 "a halo that is too small" $more --kernel "$work/sharpen.cl" --size 320x180 --check-kernels
+contains err "check: pass 0 [(]sharpen[)] reads row .* of buffer in, but the band may only read rows .*[(]halo_rows is 1[)]"
 # own BODY: a kernel with the parameters uchar out, first_row, rows, columns
 own() {
     echo "kernel void k(global uchar *out, int first_row, int rows, int columns, int out_pitch)

@@ -34,6 +34,8 @@ static int read_option(struct bits_suite *suite, struct cox_runtime_params *para
         suite->splits = (uint32_t)number;
     else if (!strcmp(option, "--reference"))
         return suite->reference = true;
+    else if (!strcmp(option, "--check"))
+        return suite->check = true;
     else if (!strcmp(option, "--small"))
         return suite->small = true;
     else if (!strcmp(option, "--verbose"))
@@ -75,6 +77,8 @@ int bits_suite_begin(struct bits_suite *suite, int argc, char **argv, bits_optio
     }
     if (suite->small && suite->splits > SPLITS_SMALL)
         suite->splits = SPLITS_SMALL;
+    if (suite->check)
+        suite->splits = 1;
     const cox_status status = cox_runtime_create(&params, &suite->runtime);
     const bool fma = params.arithmetic == COX_ARITHMETIC_FMA;
     bool slow = false;
@@ -148,6 +152,7 @@ bool bits_session_open(struct bits_suite *suite, const char *what, const struct 
     struct cox__session_spec params = *pipeline;
     *out = (struct bits_session){.suite = suite, .rows = params.rows};
     bits_session_params(&params, &device, split_first, split_row_alignment);
+    params.check = suite->check && device == BITS_ALL_DEVICES;
     if (device == BITS_ALL_DEVICES) {
         snprintf(out->how, sizeof out->how, "random splits");
         if (!params.pass_count) { /* else a report has the bands of several splits */

@@ -7,6 +7,7 @@
  *   --splits N                   random splits of each item
  *   --reference                  compare with the reference as well
  *   --small                      small frames and at most four splits, for a simulator
+ *   --check                      one split of each item, in check mode
  *   --verbose                    print the runtime's log
  *
  * SPDX-License-Identifier: Apache-2.0 */
@@ -24,7 +25,7 @@ struct bits_suite {
 
     cox_runtime *runtime;
     uint32_t device_count;
-    bool reference, small, verbose;
+    bool reference, small, verbose, check;
     bool staged; /* whether a device is staged */
     uint32_t passed, failed, complaints;
     struct random_tally tally; /* of the closed sessions */

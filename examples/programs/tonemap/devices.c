@@ -82,6 +82,7 @@ void devices_choose(const struct options *options, struct cox_session_params *pa
     params->in_flight = options->in_flight;
 
     params->verify = options->verify_share;
+    params->check = options->check_kernels;
     params->profile = options->trace != NULL;
 }
 

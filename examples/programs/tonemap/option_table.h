@@ -64,6 +64,7 @@ enum option_group {
     LONG(STATS, "stats", required_argument, IN_MAP)                                \
     LONG(TRACE, "trace", required_argument, IN_MAP)                                \
     LONG(VERIFY, "verify", optional_argument, IN_PIECES)                           \
+    LONG(CHECK_KERNELS, "check-kernels", no_argument, IN_PIECES)                   \
     LONG(HASH, "hash", no_argument, IN_MAP)                                        \
     SHORT('v', "verbose", no_argument)                                             \
     SHORT('q', "quiet", no_argument)                                               \

@@ -104,6 +104,7 @@ struct options {
     bool progress_json;
     bool no_cache, hash, verbose, quiet;
     bool verify; /* compare with each device alone, too */
+    bool check_kernels;
 };
 
 /* One sentence without a full stop. */

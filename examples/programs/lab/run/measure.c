@@ -288,8 +288,9 @@ static bool allocate(struct run *run)
 
 static bool start(struct run *run)
 {
-    if (!take_turn(run, 0) || !allocate(run) || !open_devices(run) || !choose_work(run) ||
-        !lab__run_prepare_disturbances(run) || !lab__run_know_outputs(run))
+    if (!take_turn(run, 0) || !allocate(run) || !open_devices(run) ||
+        !lab__run_check_kernels(run) || !choose_work(run) || !lab__run_prepare_disturbances(run) ||
+        !lab__run_know_outputs(run))
         return false;
 
     warn_of_meter(run);

@@ -53,6 +53,7 @@ static const char usage_text[] =
     "(default: fail)\n"
     "\n"
     "How to measure:\n"
+    "  --check-kernels      first test the kernels for mistakes, with one frame; best on small frames\n"
     "  --rounds N           least number of rounds of the sweep in each phase (default: 8)\n"
     "  --curve STEPS        also sweep the first device's share from 0 to 1 in STEPS steps, 2 to 64\n"
     "  --soak SECONDS       first run each device alone, then all together, for SECONDS each\n"
@@ -359,6 +360,7 @@ static const struct {
              {"csv", FORMAT, 0, LAB_CSV, 0, NULL},
              {"json", FORMAT, 0, LAB_JSON, 0, NULL},
              {"check", FLAG, AT(check), 0, 0, NULL},
+             {"check-kernels", FLAG, AT(check_kernels), 0, 0, NULL},
              {"powercap", TEXT, AT(powercap), 0, 0, NULL}, /* for tests */
              {"telemetry", READ, 0, 0, 0, read_telemetry},
              {"sysfs", READ, 0, 0, 0, read_sysfs}};

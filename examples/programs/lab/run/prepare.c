@@ -36,6 +36,27 @@ bool lab__run_choose_work(struct run *run)
     return true;
 }
 
+bool lab__run_check_kernels(struct run *run)
+{
+    struct cox_session_params params = *lab_kernel_session(run->kernel);
+    cox_session *session;
+    if (!run->options->check_kernels)
+        return true;
+
+    params.check = true;
+    params.warmup = COX_WARMUP_NONE;
+    params.no_profile = true;
+    cox_status status = cox_session_create(run->runtime, &params, &session);
+
+    if (status == COX_OK) {
+        const struct cox_frame frame = lab_kernel_frame(run->kernel, run->references.number, 0);
+        status = cox_session_run(session, &frame);
+    }
+
+    cox_session_destroy(&session);
+    return status == COX_OK || lab_fail("--check-kernels: %s", cox_status_text(status));
+}
+
 bool lab__run_know_outputs(struct run *run)
 {
     char name[32];

@@ -160,6 +160,9 @@ bool lab__run_soak(struct run *run);
 /* Kernel `work`: choose the work so that a balanced frame is long enough to be measured. */
 bool lab__run_choose_work(struct run *run);
 
+/* With --check-kernels: run a frame in check mode. False: the log has the kernels' mistakes. */
+bool lab__run_check_kernels(struct run *run);
+
 /* A user's own kernel: keep what device 0 alone writes as the right output, and compare that of
  * each other device alone. */
 bool lab__run_know_outputs(struct run *run);
