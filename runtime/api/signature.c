@@ -317,22 +317,22 @@ static bool skip_attribute(struct reader *reader)
     return says_group;
 }
 
-/* Whether a kernel's body, which comes next, declares local memory. A declaration has no body. */
-static bool has_local_memory(const struct reader *behind_parameters)
+/* Look at a kernel's body, which comes next: whether it declares local memory. A declaration has no
+ * body. */
+static void read_body(const struct reader *behind_parameters, struct cox__signature *signature)
 {
     struct reader reader = *behind_parameters;
     struct token token = next(&reader);
     if (!is(token, "{"))
-        return false;
+        return;
 
-    bool found = false;
+    signature->defined = true;
     for (uint32_t depth = 1; token.length && depth > 0;) {
         token = next(&reader);
         depth += is(token, "{");
         depth -= is(token, "}");
-        found |= is_keyword(token, "local");
+        signature->says_group |= is_keyword(token, "local");
     }
-    return found;
 }
 
 /* Move the reader to the next kernel's parameters, behind the opening parenthesis. At the end of
@@ -357,6 +357,17 @@ static void find_kernel(struct reader *reader, struct token *name, bool *says_gr
         name->length = 0;
 }
 
+/* A kernel that was declared before, or that another branch of an #if defines: the first one says
+ * the parameters. */
+static void read_again(struct reader *reader, bool says_group, struct cox__signature *signature)
+{
+    struct cox__signature other = {.count = 0};
+
+    signature->says_group |= says_group;
+    if (read_parameters(reader, &other))
+        read_body(reader, signature);
+}
+
 cox_status cox__signature_read(const char *source, const char *kernel,
                                struct cox__signature *signature, const struct cox__log *log)
 {
@@ -372,10 +383,10 @@ cox_status cox__signature_read(const char *source, const char *kernel,
         /* A kernel may be declared before its definition. */
         if (kernel && !is(name, kernel))
             continue;
-        if (found && kernel)
-            break;
-        if (found && is(name, signature->kernel))
+        if (found && is(name, signature->kernel)) {
+            read_again(&reader, says_group, signature);
             continue;
+        }
         if (found) {
             cox__log(log, COX_LOG_ERROR,
                      "the source has several kernels, %s and %.*s; set `kernel` to one of them",
@@ -392,7 +403,8 @@ cox_status cox__signature_read(const char *source, const char *kernel,
                 (int)name.length, name.start, signature->count, COX_ARGUMENTS_MAX);
             return COX_E_INVALID;
         }
-        signature->says_group |= says_group || has_local_memory(&reader);
+        signature->says_group |= says_group;
+        read_body(&reader, signature);
         found = true;
     }
     if (found)
@@ -403,6 +415,13 @@ cox_status cox__signature_read(const char *source, const char *kernel,
     else
         cox__log(log, COX_LOG_ERROR, "the source has no kernel");
     return COX_E_INVALID;
+}
+
+bool cox__signature_is_defined(const char *source, const char *kernel)
+{
+    static const struct cox__log silent;
+    struct cox__signature signature;
+    return cox__signature_read(source, kernel, &signature, &silent) != COX_OK || signature.defined;
 }
 
 const struct cox__parameter *cox__signature_find(const struct cox__signature *signature,
