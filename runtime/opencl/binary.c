@@ -33,7 +33,8 @@ void cox__cl_binary_key(const struct cox__cl_device *device, const struct cox__v
     cox__cache_feed(&sha, kernel->source, strlen(kernel->source));
     if (kernel->headers || kernel->libraries) {
         cox__sources_feed(&sha, kernel->headers);
-        cox__sources_feed(&sha, kernel->libraries);
+        for (const struct cox_source *l = kernel->libraries; l && l->name; l++)
+            cox__cache_feed(&sha, l->text, strlen(l->text)); /* its name is for messages */
     }
     if (kernel->code)
         cox__cache_feed(&sha, kernel->code, kernel->code_bytes);
