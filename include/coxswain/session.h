@@ -515,8 +515,9 @@ struct cox_compile_params {
 /* Compile a source for every device of the runtime, before a session needs it. The cache
  * (cox_runtime_params.cache_dir) keeps the result. `cox-devices --compile FILE` calls this.
  *
- * A device on which the source does not compile is left out, with a line in the log. Blocks for
- * compilation. Not from a callback.
+ * A device on which the source does not compile is left out, with a line in the log. PoCL still
+ * compiles once more at the first launch with a new local size. Blocks for compilation. Not from a
+ * callback.
  *
  * Errors, each with a log line:
  *   COX_E_INVALID  `runtime`, `params` or `source` is NULL. A name of a header is not allowed. The
