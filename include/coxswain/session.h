@@ -95,8 +95,8 @@ enum {
 /* A list of structs, as an argument or an initialiser: COX_LIST(struct cox_pass, {...}, {...}).
  *
  * It is an array with one more element, of zeros, which ends the list. A list of passes ends where
- * `source` and `kernel` are both NULL. A list of variants ends where `source` and `code` are both
- * NULL. Other lists end where `name` is NULL.
+ * `source`, `kernel` and `code` are all NULL, one of variants where `source` and `code` are. Other
+ * lists end where `name` is NULL.
  *
  * The array lives until the end of the enclosing block, like those of COX_BUFFERS and COX_ARGS. An
  * array inside a struct, one element longer than its content, works too. The macro is for C. In

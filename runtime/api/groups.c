@@ -10,7 +10,7 @@
 
 static bool is_last_pass(const struct cox_pass *pass)
 {
-    return !pass->source && !pass->kernel;
+    return !pass->source && !pass->kernel && !pass->code;
 }
 
 const struct cox_argument *cox__group_argument(const struct cox_pass *pass, const char *name)

@@ -6,9 +6,10 @@
  *
  * The compiler's output goes to the log, once for devices that get the same.
  *
- * Facts (PoCL 3.1, rusticl 22.3): both find headers in folders. If a link fails, PoCL gives neither
- * a program nor output. PoCL keeps the information on arguments only if the linker gets the option
- * too. Rusticl 22.3 links one source with headers, but refuses two.
+ * Headers, libraries and the option for information on arguments work with PoCL 3.1 and 5.0, and
+ * with NVIDIA 580. PoCL 3.1 has this information only if the linker gets the option too. If a link
+ * fails, PoCL and NVIDIA give neither a program nor output. Rusticl 22.3 takes headers, but links
+ * no two sources ("Conflicting SPIR-V versions").
  *
  * Runs on the thread that makes the kernels: an application thread or a worker thread.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -17,6 +17,21 @@
 
 enum { EXIT_BAD = 1, EXIT_USAGE = 2 };
 
+/* Values of options without a letter. */
+enum {
+    OPT_JSON = 256,
+    OPT_DEVICES,
+    OPT_RESERVE,
+    OPT_MEASURE,
+    OPT_COMPILE,
+    OPT_OPTIONS,
+    OPT_HEADERS,
+    OPT_LIBRARY,
+    OPT_OUTPUT,
+    OPT_PCI,
+    OPT_VERSION
+};
+
 static const char usage_text[] =
     "Usage: cox-devices [options]\n"
     "       cox-devices --compile [options] [FILE.cl]\n"
@@ -123,14 +138,21 @@ static int parse_reserve(const char *text, struct options *options)
 }
 
 /* Returns 0, or the exit status. */
-static int add_library(const char *path, struct kernel_files *kernel)
+static int take_kernel_option(int option, const char *text, struct kernel_files *kernel)
 {
-    if (kernel->library_count == LIBRARIES_MAX) {
-        fprintf(stderr, "cox-devices: --library %s: too many; at most %d\n", path, LIBRARIES_MAX);
+    if (option == OPT_LIBRARY && kernel->library_count == LIBRARIES_MAX) {
+        fprintf(stderr, "cox-devices: --library %s: too many; at most %d\n", text, LIBRARIES_MAX);
         return EXIT_USAGE;
     }
 
-    kernel->libraries[kernel->library_count++] = path;
+    if (option == OPT_OPTIONS)
+        kernel->options = text;
+    else if (option == OPT_HEADERS)
+        kernel->headers_dir = text;
+    else if (option == OPT_LIBRARY)
+        kernel->libraries[kernel->library_count++] = text;
+    else
+        kernel->output = text;
     return 0;
 }
 
@@ -156,19 +178,6 @@ static int check_kernel(const struct kernel_files *kernel)
 /* Returns -1 to go on, or the exit status. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-    enum {
-        OPT_JSON = 256,
-        OPT_DEVICES,
-        OPT_RESERVE,
-        OPT_MEASURE,
-        OPT_COMPILE,
-        OPT_OPTIONS,
-        OPT_HEADERS,
-        OPT_LIBRARY,
-        OPT_OUTPUT,
-        OPT_PCI,
-        OPT_VERSION
-    };
     static const struct option longs[] = {{"json", no_argument, NULL, OPT_JSON},
                                           {"devices", required_argument, NULL, OPT_DEVICES},
                                           {"reserve", required_argument, NULL, OPT_RESERVE},
@@ -203,16 +212,10 @@ static int parse_options(int argc, char **argv, struct options *options)
             options->compile = true;
             break;
         case OPT_OPTIONS:
-            options->kernel.options = optarg;
-            break;
         case OPT_HEADERS:
-            options->kernel.headers_dir = optarg;
-            break;
         case OPT_LIBRARY:
-            status = add_library(optarg, &options->kernel);
-            break;
         case OPT_OUTPUT:
-            options->kernel.output = optarg;
+            status = take_kernel_option(option, optarg, &options->kernel);
             break;
         case OPT_PCI:
             options->pci_dir = optarg;
