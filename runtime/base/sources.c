@@ -53,11 +53,15 @@ static bool copy_marked(const struct cox_source *list, const bool *marked, struc
 bool cox__sources_copy(const struct cox_source *list, struct cox_source **out)
 {
     const uint32_t count = cox__sources_count(list);
-    bool *marked = malloc(count + 1);
+    *out = NULL;
+    if (!count)
+        return true;
+
+    bool *marked = malloc(count);
     if (!marked)
         return false;
 
-    memset(marked, true, count + 1);
+    memset(marked, true, count);
     const bool copied = copy_marked(list, marked, out);
     free(marked);
     return copied;
@@ -84,7 +88,11 @@ bool cox__sources_copy_used(const struct cox_source *headers, const struct cox_s
                             const char *source, const char *options, struct cox_source **out)
 {
     const uint32_t count = cox__sources_count(headers);
-    bool *marked = calloc(count + 1, sizeof *marked);
+    *out = NULL;
+    if (!count)
+        return true;
+
+    bool *marked = calloc(count, sizeof *marked);
     if (!marked)
         return false;
 
