@@ -106,7 +106,8 @@ enum {
 /* A list of structs, as an argument or an initialiser: COX_LIST(struct cox_pass, {...}, {...}).
  *
  * It is an array with one more element, of zeros, which ends the list. A list of passes ends where
- * `source` and `kernel` are both NULL. Other lists end where `name` is NULL.
+ * `source`, `kernel` and `code` are all NULL, one of variants where `source` and `code` are. Other
+ * lists end where `name` is NULL.
  *
  * The array lives until the end of the enclosing block, like those of COX_BUFFERS and COX_ARGS. An
  * array inside a struct, one element longer than its content, works too. The macro is for C. In
@@ -157,6 +158,12 @@ COX_API COX_MUST_CHECK cox_status cox_run(cox_runtime *runtime, const char *sour
 
 /* ---- what a session runs ---- */
 
+/* A text of OpenCL C that a session's sources use: a header or a library. */
+struct cox_source {
+    const char *name; /* of a header: as in #include "NAME", relative and without ".." */
+    const char *text;
+};
+
 /* What a kernel's signature cannot say about one of its arguments. A buffer without an entry is
  * read, or written, by rows: row r of the band uses row r of the buffer. */
 struct cox_argument {
@@ -205,6 +212,15 @@ struct cox_pass {
     const char *kernel;  /* NULL = the only kernel in `source` */
     const char *options; /* for the compiler; NULL = none */
 
+    /* The kernel compiled ahead of time: SPIR-V, or the content of a file that cox_compile wrote.
+     * It is linked with no library. A device that does not take it compiles `source`.
+     *
+     * `source` may only declare the kernel: "kernel void k(global const float *in, ...);". Set the
+     * local size then, if the kernel counts on it. A device that does not take the code uses the
+     * next variant, or leaves the session. The log says why. */
+    const void *code;
+    size_t code_bytes;
+
     uint32_t columns; /* 0 = the session's */
     uint32_t rows;    /* 0 = the session's */
 
@@ -226,8 +242,9 @@ struct cox_pass {
 
     /* COX_LIST: the same kernel in forms that suit some devices, with the same name, parameters and
      * results. A device uses the first variant whose `devices` names it, else this pass. A variant
-     * that names none of the machine's devices is ignored. Its `source` is required.
-     * Also read are its `options` and its local and item sizes. Other fields are refused. */
+     * that names none of the machine's devices is ignored. Its `source`, its `code` or both are
+     * required. Also read are its `options` and its local and item sizes. Other fields are
+     * refused. */
     const struct cox_pass *variants;
 
     /* Run on each band directly after the pass before it in the list, without waiting for other
@@ -451,6 +468,14 @@ struct cox_session_params {
      * kernels name, in the order in which they are first named. */
     const struct cox_buffer_layout *buffers;
 
+    /* COX_LIST: headers for all sources. The compiler sees those whose names appear in a source.
+     * The cache does not notice changes of files that the option -I finds. */
+    const struct cox_source *headers;
+
+    /* COX_LIST: sources that are compiled with each kernel's options, and linked with it. A kernel
+     * may be defined in one of them if its pass's `source` declares it. */
+    const struct cox_source *libraries;
+
     const struct cox_field *fields; /* COX_LIST: constants; some kernel takes each by name */
     size_t constants_bytes;         /* size of the constants' struct */
 
@@ -549,6 +574,35 @@ struct cox_session_params {
 COX_API COX_MUST_CHECK cox_status cox_session_create(cox_runtime *runtime,
                                                      const struct cox_session_params *params,
                                                      cox_session **out);
+
+/* What to compile ahead of time. `source` is required. For a session to find the result, all fields
+ * must be equal to those of its pass, and headers and libraries to its own. */
+struct cox_compile_params {
+    const char *source;
+    const char *options;
+    const struct cox_source *headers;   /* as in cox_session_params */
+    const struct cox_source *libraries; /* as in cox_session_params */
+
+    /* A file to write, whose content is for cox_pass.code: a binary for each device. It suits the
+     * same devices, drivers and version of the library alone. NULL = no file. */
+    const char *output;
+};
+
+/* Compile a source for every device of the runtime, before a session needs it. The cache
+ * (cox_runtime_params.cache_dir) keeps the result. `cox-devices --compile FILE` calls this.
+ *
+ * A device on which the source does not compile is left out, with a line in the log. PoCL still
+ * compiles once more at the first launch with a new local size. Blocks for compilation. Not from a
+ * callback.
+ *
+ * Errors, each with a log line:
+ *   COX_E_INVALID  `runtime`, `params` or `source` is NULL. A name of a header is not allowed. The
+ *                  call is made from a callback, or in a child process after fork.
+ *   COX_E_BUILD    The source compiles on no device.
+ *   COX_E_SYSTEM   `output` cannot be written. The cache may have the result.
+ *   COX_E_NOMEM */
+COX_API COX_MUST_CHECK cox_status cox_compile(cox_runtime *runtime,
+                                              const struct cox_compile_params *params);
 
 /* Wait for frames under way, destroy the session, and set *session to NULL. Accepts NULL. To be
  * quick, call cox_session_cancel first.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "groups.h"
+#include "base/sources.h"
 #include "device_list.h"
+#include "store/code.h"
 
 #include <string.h>
 
@@ -8,7 +10,7 @@
 
 static bool is_last_pass(const struct cox_pass *pass)
 {
-    return !pass->source && !pass->kernel;
+    return !pass->source && !pass->kernel && !pass->code;
 }
 
 const struct cox_argument *cox__group_argument(const struct cox_pass *pass, const char *name)
@@ -48,25 +50,67 @@ uint32_t cox__group_buffer_of(const struct cox__resolved *r, const struct cox_pa
 
 /* ---- signatures and variants ---- */
 
-/* The kernel as the pass has it, for devices that no variant names. */
-static struct cox__variant variant_of_pass(const struct cox__group_member *member)
+/* The form of the member's kernel that `from` describes: the pass or one of its variants. */
+static struct cox__variant variant_of(const struct cox__resolved *r,
+                                      const struct cox__group_member *member,
+                                      const struct cox_pass *from)
 {
-    const struct cox_pass *pass = member->pass;
-    return (struct cox__variant){.source = member->source,
-                                 .options = pass->options,
-                                 .local_columns = pass->local_columns,
-                                 .local_rows = pass->local_rows,
-                                 .item_columns = pass->item_columns,
-                                 .item_rows = pass->item_rows};
+    return (struct cox__variant){.source = from->source ? from->source : member->source,
+                                 .options = from->options,
+                                 .headers = r->params->headers,
+                                 .libraries = r->params->libraries,
+                                 .local_columns = from->local_columns,
+                                 .local_rows = from->local_rows,
+                                 .item_columns = from->item_columns,
+                                 .item_rows = from->item_rows};
+}
+
+/* Whether `from` has a source, and this or a library defines the kernel. */
+static bool has_source(const struct cox__resolved *r, const struct cox__group_member *member,
+                       const struct cox_pass *from, const struct cox__variant *variant)
+{
+    if (!from->source && from != member->pass)
+        return false;
+
+    return cox__sources_count(r->params->libraries) > 0 ||
+           cox__signature_is_defined(variant->source, member->signature.kernel);
+}
+
+/* Use the code that was compiled ahead of time if the device takes it, or else the source. False:
+ * there is neither; the log says why. */
+static bool choose_code(const struct cox__resolved *r, const struct cox__group_member *member,
+                        const struct cox_pass *from, uint32_t device, struct cox__variant *variant)
+{
+    if (!from->code)
+        return true;
+
+    struct cox__backend *backend = r->runtime->backend;
+    const char *refusal = "it takes no compiled code";
+    if (backend->ops->code_refusal)
+        refusal = backend->ops->code_refusal(backend, device, from->code, from->code_bytes);
+
+    variant->declared = !has_source(r, member, from, variant);
+    if (!refusal) {
+        variant->code = from->code;
+        variant->code_bytes = from->code_bytes;
+        return true;
+    }
+
+    struct cox_device_info info;
+    backend->ops->device_info(backend, device, &info);
+    cox__log(r->log, variant->declared ? COX_LOG_WARN : COX_LOG_INFO, "%s: kernel %s: %s; %s",
+             info.name, member->signature.kernel, refusal,
+             variant->declared ? "this variant is left out" : "its source is compiled");
+    return !variant->declared;
 }
 
 /* Add a variant for each device that its list names and that has none yet. */
 static void add_variant(const struct cox__resolved *r, const struct cox_pass *from,
-                        bool has_own[COX_DEVICES_MAX], struct cox__group_member *member,
-                        struct cox__stage *stage)
+                        const char *names, bool has_own[COX_DEVICES_MAX],
+                        struct cox__group_member *member, struct cox__stage *stage)
 {
     uint32_t devices[COX_DEVICES_MAX], listed;
-    if (!cox__device_list_find(r->runtime, from->devices, devices, &listed))
+    if (!cox__device_list_find(r->runtime, names, devices, &listed))
         return; /* for devices that this machine lacks */
 
     uint32_t count = listed;
@@ -75,31 +119,60 @@ static void add_variant(const struct cox__resolved *r, const struct cox_pass *fr
 
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t device = listed ? devices[i] : i;
-        if (has_own[device])
+        struct cox__variant variant = variant_of(r, member, from);
+        if (has_own[device] || !choose_code(r, member, from, device, &variant))
             continue;
 
         has_own[device] = true;
-        member->variants[stage->variant_count++] = (struct cox__variant){
-            .device_plus_1 = device + 1,
-            .source = from->source,
-            .options = from->options,
-            .local_columns = from->local_columns,
-            .local_rows = from->local_rows,
-            .item_columns = from->item_columns,
-            .item_rows = from->item_rows};
+        variant.device_plus_1 = device + 1;
+        member->variants[stage->variant_count++] = variant;
     }
 }
 
-static void read_variants(const struct cox__resolved *r, struct cox__group_member *member,
-                          struct cox__stage *stage)
+/* SPIR-V or a file of cox_compile. */
+static cox_status check_code(const struct cox__resolved *r, const struct cox__group_member *member,
+                             const struct cox_pass *from)
+{
+    if (!from->code && !from->code_bytes)
+        return COX_OK;
+    if (from->code && cox__code_kind_of(from->code, from->code_bytes) != COX__CODE_UNKNOWN)
+        return COX_OK;
+
+    return COX__REFUSE(
+        r->log,
+        "kernel %s: `code` of %zu bytes%s is neither SPIR-V nor the content of a file "
+        "that cox_compile wrote",
+        member->signature.kernel, from->code_bytes, from->code ? "" : ", NULL,");
+}
+
+static cox_status read_variants(const struct cox__resolved *r, struct cox__group_member *member,
+                                struct cox__stage *stage)
 {
     const uint32_t all = r->runtime->backend->ops->device_count(r->runtime->backend);
+    const struct cox_pass *pass = member->pass;
     bool has_own[COX_DEVICES_MAX] = {false};
-    for (const struct cox_pass *v = member->pass->variants; v && v->source; v++)
-        add_variant(r, v, has_own, member, stage);
+    for (const struct cox_pass *v = pass->variants; v && (v->source || v->code); v++) {
+        if (check_code(r, member, v))
+            return COX_E_INVALID;
+        add_variant(r, v, v->devices, has_own, member, stage);
+    }
 
-    if (stage->variant_count < all || !all)
-        member->variants[stage->variant_count++] = variant_of_pass(member);
+    /* The pass itself, for devices that no variant names. */
+    if (check_code(r, member, pass))
+        return COX_E_INVALID;
+    if (pass->code)
+        add_variant(r, pass, NULL, has_own, member, stage);
+    else if (stage->variant_count < all || !all)
+        member->variants[stage->variant_count++] = variant_of(r, member, pass);
+
+    if (!stage->variant_count) {
+        cox__log(r->log, COX_LOG_ERROR,
+                 "kernel %s: no device takes its code, and `source` only declares it",
+                 member->signature.kernel);
+        return COX_E_UNSUPPORTED;
+    }
+
+    return COX_OK;
 }
 
 /* Whether the argument says something that its parameter cannot have; returns what. */
@@ -171,17 +244,17 @@ static cox_status check_variants(const struct cox__resolved *r,
     const char *kernel = member->signature.kernel;
     const struct cox_pass *v = member->pass->variants;
 
-    for (; v && v->source; v++) {
+    for (; v && (v->source || v->code); v++) {
         const char *ignored = find_ignored(v, kernel);
         if (ignored)
             return COX__REFUSE(r->log,
-                               "a variant of kernel %s sets %s; allowed: source, options, devices, "
-                               "and local and item sizes",
+                               "a variant of kernel %s sets %s; allowed: source, code, options, "
+                               "devices, and local and item sizes",
                                kernel, ignored);
     }
 
     if (v && (v->devices || v->options || v->kernel))
-        return COX__REFUSE(r->log, "a variant of kernel %s has no source", kernel);
+        return COX__REFUSE(r->log, "a variant of kernel %s has neither source nor code", kernel);
     return COX_OK;
 }
 
@@ -200,7 +273,8 @@ static cox_status read_member(struct cox__resolved *r, struct cox__group *group,
     stage->columns = member->pass->columns;
     if (!stage->columns)
         stage->columns = r->params->columns;
-    read_variants(r, member, stage);
+    if (!status)
+        status = read_variants(r, member, stage);
     stage->variants = member->variants;
     stage->args = member->args;
     stage->texts = member->texts;

@@ -2,6 +2,7 @@
  * and for each group how it accesses each buffer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "resolve.h"
+#include "compile.h"
 #include "device_list.h"
 #include "groups.h"
 
@@ -575,7 +576,9 @@ static cox_status resolve_passes(struct cox__resolved *r)
     r->spec.passes = r->passes;
     r->spec.params_bytes = params->constants_bytes;
 
-    cox_status status = cox__groups_read(r);
+    cox_status status = cox__compile_check(params->headers, params->libraries, r->log);
+    if (!status)
+        status = cox__groups_read(r);
     if (!status)
         status = resolve_arguments(r);
 
@@ -607,10 +610,10 @@ cox_status cox__resolve_params(const cox_runtime *runtime, const struct cox_sess
     if (!params->pipeline)
         return resolve_passes(r);
 
-    if (params->passes || params->buffers || params->fields)
-        return COX__REFUSE(
-            r->log,
-            "a session has either `pipeline`, or `passes`, `buffers` and `fields`, not both");
+    if (params->passes || params->buffers || params->headers || params->libraries || params->fields)
+        return COX__REFUSE(r->log,
+                           "a session has either `pipeline`, or `passes`, `buffers`, `headers`, "
+                           "`libraries` and `fields`, not both");
 
     take_pipeline(&r->spec, params->pipeline);
     return COX_OK;

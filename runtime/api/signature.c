@@ -304,6 +304,13 @@ static void skip_attribute(struct reader *reader)
     } while (token.length && depth > 0);
 }
 
+/* Look at what comes behind a kernel's parameters: a body, or the end of a declaration. */
+static void read_body(const struct reader *behind_parameters, struct cox__signature *signature)
+{
+    struct reader reader = *behind_parameters;
+    signature->defined |= is(next(&reader), "{");
+}
+
 /* Move the reader to the next kernel's parameters, behind the opening parenthesis. At the end of
  * the source `*name` has no length. */
 static void find_kernel(struct reader *reader, struct token *name)
@@ -340,6 +347,17 @@ static void refuse_parameter(struct token kernel, uint32_t number, const char *f
                  (int)kernel.length, kernel.start, number, COX_ARGUMENTS_MAX);
 }
 
+/* A kernel that was declared before, or that another branch of an #if defines: the first one says
+ * the parameters. */
+static void read_again(struct reader *reader, struct cox__signature *signature)
+{
+    struct cox__signature other = {.count = 0};
+    const char *foreign;
+
+    if (read_parameters(reader, &other, &foreign))
+        read_body(reader, signature);
+}
+
 cox_status cox__signature_read(const char *source, const char *kernel,
                                struct cox__signature *signature, const struct cox__log *log)
 {
@@ -354,10 +372,10 @@ cox_status cox__signature_read(const char *source, const char *kernel,
         /* A kernel may be declared before its definition. */
         if (kernel && !is(name, kernel))
             continue;
-        if (found && kernel)
-            break;
-        if (found && is(name, signature->kernel))
+        if (found && is(name, signature->kernel)) {
+            read_again(&reader, signature);
             continue;
+        }
         if (found) {
             cox__log(log, COX_LOG_ERROR,
                      "the source has several kernels, %s and %.*s; set `kernel` to one of them",
@@ -371,6 +389,7 @@ cox_status cox__signature_read(const char *source, const char *kernel,
             refuse_parameter(name, signature->count, foreign, log);
             return COX_E_INVALID;
         }
+        read_body(&reader, signature);
         found = true;
     }
     if (found)
@@ -381,6 +400,13 @@ cox_status cox__signature_read(const char *source, const char *kernel,
     else
         cox__log(log, COX_LOG_ERROR, "the source has no kernel");
     return COX_E_INVALID;
+}
+
+bool cox__signature_is_defined(const char *source, const char *kernel)
+{
+    static const struct cox__log silent;
+    struct cox__signature signature;
+    return cox__signature_read(source, kernel, &signature, &silent) != COX_OK || signature.defined;
 }
 
 const struct cox__parameter *cox__signature_find(const struct cox__signature *signature,

@@ -38,6 +38,7 @@ static inline bool cox__signature_takes_buffer(const struct cox__parameter *para
 
 struct cox__signature {
     char kernel[COX__NAME_BYTES];
+    bool defined; /* false: only declared */
     uint32_t count;
     struct cox__parameter parameters[COX_ARGUMENTS_MAX];
 };
@@ -47,6 +48,9 @@ struct cox__signature {
  * which). */
 cox_status cox__signature_read(const char *source, const char *kernel,
                                struct cox__signature *signature, const struct cox__log *log);
+
+/* Whether the source has the kernel's body. True if that cannot be read. `kernel` as above. */
+bool cox__signature_is_defined(const char *source, const char *kernel);
 
 /* The parameter of this name, or NULL. */
 const struct cox__parameter *cox__signature_find(const struct cox__signature *signature,

@@ -115,8 +115,19 @@ struct cox__arg {
 struct cox__variant {
     uint32_t device_plus_1;    /* 1 + the runtime's index of its only device; 0 = by type */
     enum cox_device_type type; /* 0 = any device that has no other variant */
-    const char *source;        /* copied, as are the options */
+    const char *source;        /* copied, as are the next five fields */
     const char *options;       /* NULL = none */
+
+    /* Lists; NULL = none. Of the headers, only those that the source uses are copied. */
+    const struct cox_source *headers;
+    const struct cox_source *libraries;
+
+    /* The kernel compiled ahead of time, which the device takes (takes_code of the backend). NULL =
+     * none. If the driver refuses it in the end, `source` is compiled, unless it is `declared`: a
+     * declaration only. */
+    const void *code;
+    size_t code_bytes;
+    bool declared;
 
     /* Work-items of a group. 0 and 0: the size that the kernel requires, or else the library's
      * choice for each device (opencl/work_group.c). One 0 = 1. A device that does not allow the

@@ -24,6 +24,8 @@
 #include "base/spec.h"
 #include <coxswain/session.h>
 
+#include <stdio.h>
+
 struct cox__backend;
 struct cox__mem;      /* one host allocation, and the memory objects that devices have on it */
 struct cox__instance; /* device instance: one device's part of one session */
@@ -217,6 +219,15 @@ struct cox__backend_ops {
 
     /* Whether a driver allows calls from only one thread at a time. NULL = no driver does. */
     bool (*one_thread)(const struct cox__backend *backend);
+
+    /* Why the device does not take code compiled ahead of time (cox_pass.code). NULL = it does.
+     * The operation is NULL if no device takes any. */
+    const char *(*code_refusal)(struct cox__backend *backend, uint32_t device, const void *code,
+                                size_t bytes);
+    /* Compile a kernel for the device and keep it in the cache. Append the binary to `file`, if it
+     * is not NULL. NULL = nothing to compile. */
+    cox_status (*compile)(struct cox__backend *backend, uint32_t device,
+                          const struct cox__variant *kernel, FILE *file);
 
     /* `host`: memory to use; NULL = allocate. */
     cox_status (*mem_create)(struct cox__backend *backend, void *host, size_t bytes,

@@ -5,6 +5,7 @@
 #include "contracts.h"
 #include "pipeline.h"
 #include "base/bounds.h"
+#include "base/sources.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,37 @@ void cox__pipeline_tell_writable(const struct cox__pipeline *pipeline, struct co
 
 /* ---- copying ---- */
 
+/* Copy what the variant's source is compiled with, and the code compiled ahead of time. */
+static bool copy_code(struct cox__variant *to, const struct cox__variant *from)
+{
+    struct cox_source *headers = NULL, *libraries = NULL;
+    void *code = NULL;
+    bool copied = cox__sources_copy_used(from->headers, from->libraries, from->source,
+                                         from->options, &headers) &&
+                  cox__sources_copy(from->libraries, &libraries);
+
+    if (from->code) {
+        code = malloc(from->code_bytes);
+        if (code)
+            memcpy(code, from->code, from->code_bytes);
+        copied &= code != NULL;
+    }
+
+    to->headers = headers;
+    to->libraries = libraries;
+    to->code = code;
+    return copied;
+}
+
+static void clear_variant(const struct cox__variant *variant)
+{
+    free((char *)variant->source);
+    free((char *)variant->options);
+    free((struct cox_source *)variant->headers);
+    free((struct cox_source *)variant->libraries);
+    free((void *)variant->code);
+}
+
 static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
 {
     struct cox__variant *variants = calloc(from->variant_count, sizeof *variants);
@@ -168,6 +200,8 @@ static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
         const struct cox__variant *source = &from->variants[v];
 
         variants[v] = *source;
+        variants[v].headers = variants[v].libraries = NULL; /* if the copy fails */
+        variants[v].code = NULL;
         variants[v].source = strdup(source->source);
         variants[v].options = strdup(source->options ? source->options : "");
 
@@ -177,7 +211,7 @@ static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
         for (size_t s = 0; s < (says_local ? 4 : 2); s++)
             if (!*sizes[s])
                 *sizes[s] = 1;
-        if (!variants[v].source || !variants[v].options)
+        if (!variants[v].source || !variants[v].options || !copy_code(&variants[v], source))
             return false;
     }
 
@@ -571,10 +605,8 @@ static void clear_pass(struct cox__pass *pass)
     for (uint32_t i = 0; i < pass->stage_count; i++) {
         struct cox__stage *stage = &pass->stages[i];
 
-        for (uint32_t v = 0; v < stage->variant_count; v++) {
-            free((char *)stage->variants[v].source);
-            free((char *)stage->variants[v].options);
-        }
+        for (uint32_t v = 0; v < stage->variant_count; v++)
+            clear_variant(&stage->variants[v]);
 
         free((struct cox__variant *)stage->variants);
         free((struct cox__arg *)stage->args);

@@ -98,7 +98,8 @@ static bool test_band_make(struct cox__cl_backend *backend, struct test_band *ba
     cl_context context = backend->groups[backend->devices[device].group].context;
 
     band->device = device;
-    if (cox__cl_program_get(backend, device, context, test_source, "", &band->program))
+    const struct cox__variant kernel = {.source = test_source, .options = ""};
+    if (cox__cl_program_get(backend, device, context, &kernel, &band->program))
         return false;
 
     band->kernel = clCreateKernel(band->program->id, "cox_test", &code);

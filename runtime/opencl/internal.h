@@ -123,6 +123,20 @@ enum cox_fma cox__cl_arithmetic_fma_of(cl_device_id id, const struct cox_device_
 /* Choose what the kernels of all devices use. Errors (logged): E_UNSUPPORTED. */
 cox_status cox__cl_arithmetic_choose(struct cox__cl_backend *backend, enum cox_arithmetic asked);
 
+/* ---- build.c ---- */
+
+/* Build a program whose sources or binary the driver has. Returns the driver's code. */
+cl_int cox__cl_build(cl_program program, const struct cox__cl_device *device, const char *options);
+
+/* Whether the device takes SPIR-V. */
+bool cox__cl_build_takes_spirv(const struct cox__cl_device *device);
+
+/* Compile the kernel's source, or its SPIR-V if it has `code`. Errors (logged): COX_E_BUILD,
+ * COX_E_UNSUPPORTED (the driver cannot link), COX_E_NOMEM, … */
+cox_status cox__cl_build_kernel(struct cox__cl_backend *backend,
+                                const struct cox__cl_device *device, cl_context context,
+                                const struct cox__variant *kernel, cl_program *out);
+
 /* ---- program.c ---- */
 
 /* A program for one device, shared by all users of the same source and options in one context. */
@@ -141,12 +155,21 @@ struct cox__cl_program {
     bool unsound;  /* a user's device has hung or failed: no session gets this program any more */
 };
 
-/* Get a program: an existing one, one from a cached binary, or a new one. The compiler's log goes
- * to the logger. On success the caller gives it back with cox__cl_program_put. Errors: COX_E_BUILD,
- * COX_E_NOMEM, … */
+/* Get a program: an existing one, one from a cached binary, or a new one. Of `kernel`, all texts
+ * and the code are read, but no sizes. The compiler's log goes to the logger. On success
+ * the caller gives it back with cox__cl_program_put. Errors: COX_E_BUILD, COX_E_NOMEM, … */
 cox_status cox__cl_program_get(struct cox__cl_backend *backend, uint32_t device, cl_context context,
-                               const char *source, const char *options,
-                               struct cox__cl_program **out);
+                               const struct cox__variant *kernel, struct cox__cl_program **out);
+
+/* The kernel's options with the runtime's arithmetic. The caller frees them. NULL: no memory. */
+char *cox__cl_program_options(const struct cox__cl_backend *backend,
+                              const struct cox__variant *kernel);
+
+/* As the backend's operations code_refusal and compile. */
+const char *cox__cl_binary_refusal(struct cox__backend *base, uint32_t device, const void *code,
+                                   size_t bytes);
+cox_status cox__cl_program_compile(struct cox__backend *base, uint32_t device,
+                                   const struct cox__variant *kernel, FILE *file);
 
 /* Build a program that is not shared, without log lines. NULL = it does not build. */
 cl_program cox__cl_program_try(const struct cox__cl_backend *backend, uint32_t device,

@@ -56,15 +56,14 @@ static cox_status make_kernels(struct cox__instance *instance, struct cox__cl_st
 /* Get a stage's program, with the runtime's arithmetic among its options. */
 static cox_status build(struct cox__instance *instance, struct cox__cl_stage *made)
 {
-    const bool fma = instance->backend->arithmetic == COX_ARITHMETIC_FMA;
-    char *options;
-
-    if (asprintf(&options, "%s%s", made->variant->options, fma ? " -DCOX_FMA" : "") < 0)
+    struct cox__variant kernel = *made->variant;
+    char *options = cox__cl_program_options(instance->backend, &kernel);
+    if (!options)
         return COX_E_NOMEM;
 
+    kernel.options = options;
     const cox_status status = cox__cl_program_get(instance->backend, instance->device_index,
-                                                  instance->context, made->variant->source, options,
-                                                  &made->program);
+                                                  instance->context, &kernel, &made->program);
 
     free(options);
     return status;

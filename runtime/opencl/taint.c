@@ -57,8 +57,9 @@ cox_status cox__cl_taint_run(const struct cox__instance *instance, uint32_t pass
     if (!uses_local(instance, pass))
         return COX_OK;
 
+    const struct cox__variant taint = {.source = source, .options = ""};
     const cox_status status = cox__cl_program_get(instance->backend, instance->device_index,
-                                                  instance->context, source, "", &program);
+                                                  instance->context, &taint, &program);
     if (status)
         return status;
 

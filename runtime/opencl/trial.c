@@ -163,7 +163,8 @@ static cl_int run_stage(const struct cox__instance *instance, const struct cox__
     if (trial->wider)
         widen(stage, trial->rows, instance->pipeline->passes[trial->pass].extents[number], global);
 
-    if (!trial->backwards || asks_group(stage->variant->source))
+    if (!trial->backwards || stage->variant->code || stage->variant->libraries ||
+        asks_group(stage->variant->source))
         return clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], stage->kernels[0].id,
                                       2, NULL, global, stage->local, 0, NULL, NULL);
 

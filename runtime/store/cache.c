@@ -34,7 +34,7 @@
 enum {
     KEY_BYTES = COX__SHA256_BYTES,
     MAGIC_BYTES = 8,
-    HEAD_BYTES = MAGIC_BYTES + KEY_BYTES + 8,
+    HEAD_BYTES = COX__CACHE_HEAD_BYTES,
     FRAME_BYTES = HEAD_BYTES + COX__SHA256_BYTES, /* an entry without its payload */
     SUFFIX_BYTES = sizeof((struct cox__cache_kind *)NULL)->suffix,
     NAME_BYTES = 2 * KEY_BYTES + SUFFIX_BYTES, /* hexadecimal, suffix, terminator */
@@ -55,6 +55,10 @@ const struct cox__cache_kind cox__cache_profiles = {.what = "device profiles",
                                                                  sizeof(struct cox_device_profile),
                                                     .files_max = 256,
                                                     .write_failed = COX_LOG_INFO};
+
+const struct cox__cache_kind cox__cache_code = {.what = "compiled code",
+                                                .magic = {'C', 'O', 'X', 'C', 'O', 'D', 0, 1},
+                                                .bytes_max = PTRDIFF_MAX};
 
 static const char temporary_prefix[] = "tmp-";
 
@@ -115,6 +119,37 @@ static void make_digest(unsigned char digest[COX__SHA256_BYTES],
     cox__digest_feed(&sha, head, HEAD_BYTES);
     cox__digest_feed(&sha, payload, bytes);
     cox__digest_end(&sha, digest);
+}
+
+void cox__cache_frame(const struct cox__cache_kind *kind, const unsigned char key[32],
+                      const void *data, size_t bytes, unsigned char head[HEAD_BYTES],
+                      unsigned char digest[COX__SHA256_BYTES])
+{
+    make_head(head, kind, key, bytes);
+    make_digest(digest, head, data, bytes);
+}
+
+enum cox__cache_match cox__cache_match(const void *data, size_t bytes,
+                                       const struct cox__cache_kind *kind,
+                                       const unsigned char key[KEY_BYTES], size_t *content)
+{
+    const unsigned char *entry = data;
+    if (bytes < FRAME_BYTES || memcmp(entry, kind->magic, MAGIC_BYTES) != 0)
+        return COX__CACHE_DAMAGED;
+
+    const uint64_t length = get_u64(entry + MAGIC_BYTES + KEY_BYTES);
+    if (length > bytes - FRAME_BYTES)
+        return COX__CACHE_DAMAGED;
+
+    *content = (size_t)length;
+    if (memcmp(entry + MAGIC_BYTES, key, KEY_BYTES) != 0)
+        return COX__CACHE_OTHER;
+
+    unsigned char head[HEAD_BYTES], digest[COX__SHA256_BYTES];
+    cox__cache_frame(kind, key, entry + HEAD_BYTES, *content, head, digest);
+    if (memcmp(digest, entry + HEAD_BYTES + *content, sizeof digest) != 0)
+        return COX__CACHE_DAMAGED;
+    return COX__CACHE_FOUND;
 }
 
 /* A file with a second name, a hard link, might be read or replaced elsewhere. */
@@ -360,8 +395,7 @@ void cox__cache_store(const char *dir, const struct cox__cache_kind *kind,
     char temporary[sizeof temporary_prefix + 16];
     unsigned char head[HEAD_BYTES], digest[COX__SHA256_BYTES];
     entry_name(kind, key, name);
-    make_head(head, kind, key, bytes);
-    make_digest(digest, head, data, bytes);
+    cox__cache_frame(kind, key, data, bytes, head, digest);
 
     tidy(dir_fd, kind, name);
     int fd = create_temporary(dir_fd, temporary, sizeof temporary);

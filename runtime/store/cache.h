@@ -21,6 +21,9 @@ struct cox__cache_kind {
 
 extern const struct cox__cache_kind cox__cache_kernels;
 extern const struct cox__cache_kind cox__cache_profiles;
+extern const struct cox__cache_kind cox__cache_code; /* entries of a file of the user (code.h) */
+
+enum { COX__CACHE_HEAD_BYTES = 8 + COX__SHA256_BYTES + 8 }; /* magic, key, length */
 
 /* Feed a piece of a key. Its length goes in before it, so that ("ab","c") and ("a","bc") differ. */
 void cox__cache_feed(struct cox__digest *sha, const void *data, size_t bytes);
@@ -41,5 +44,22 @@ void *cox__cache_read(int fd, uint64_t file_bytes, const struct cox__cache_kind 
 void cox__cache_store(const char *dir, const struct cox__cache_kind *kind,
                       const unsigned char key[32], const void *data, size_t bytes,
                       const struct cox__log *log);
+
+/* The head and the checksum of an entry. A file has the head, the content, the checksum. */
+void cox__cache_frame(const struct cox__cache_kind *kind, const unsigned char key[32],
+                      const void *data, size_t bytes, unsigned char head[COX__CACHE_HEAD_BYTES],
+                      unsigned char digest[COX__SHA256_BYTES]);
+
+/* What the entry at the start of some memory is. */
+enum cox__cache_match {
+    COX__CACHE_FOUND = 0,   /* that of the key, and whole */
+    COX__CACHE_OTHER = 1,   /* of another key; its checksum is not looked at */
+    COX__CACHE_DAMAGED = 2, /* not an entry, or not a whole one, or its checksum is wrong */
+};
+
+/* `*content`: the bytes of the entry's content, unless it is damaged. */
+enum cox__cache_match cox__cache_match(const void *data, size_t bytes,
+                                       const struct cox__cache_kind *kind,
+                                       const unsigned char key[32], size_t *content);
 
 #endif

@@ -3,6 +3,7 @@
  * format's number and the machine's byte order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "device_profile.h"
+#include "base/sources.h"
 #include "cache.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 enum { FRAMES_LEAST = 8 }; /* a session of fewer frames says little */
 
 /* Increment this when the meaning of the measurements changes, or the struct. */
-static const uint32_t key_version = 4;
+static const uint32_t key_version = 5;
 
 /* ---- the key ---- */
 
@@ -47,6 +48,9 @@ static void feed_variants(struct cox__digest *sha, const struct cox__pass *pass,
 
         feed_text(sha, variant->source);
         feed_text(sha, variant->options);
+        cox__sources_feed(sha, variant->headers);
+        cox__sources_feed(sha, variant->libraries);
+        cox__cache_feed(sha, variant->code, variant->code_bytes);
         FEED_NUMBERS(sha, s, variant->local_columns, variant->local_rows, variant->item_columns,
                      variant->item_rows);
     }
@@ -347,6 +351,12 @@ static bool same_text(const char *a, const char *b)
     return strcmp(or_empty(a), or_empty(b)) == 0;
 }
 
+static bool same_code(const struct cox__variant *a, const struct cox__variant *b)
+{
+    return a->code_bytes == b->code_bytes &&
+           (!a->code_bytes || memcmp(a->code, b->code, a->code_bytes) == 0);
+}
+
 static bool same_variants(const struct cox__stage *a, const struct cox__stage *b)
 {
     bool same = a->variant_count == b->variant_count && same_text(a->kernel, b->kernel);
@@ -355,7 +365,9 @@ static bool same_variants(const struct cox__stage *a, const struct cox__stage *b
         const struct cox__variant *one = &a->variants[v], *other = &b->variants[v];
         same = one->device_plus_1 == other->device_plus_1 && one->type == other->type &&
                one->local_columns == other->local_columns && one->local_rows == other->local_rows &&
-               same_text(one->options, other->options) && same_text(one->source, other->source);
+               same_text(one->options, other->options) && same_text(one->source, other->source) &&
+               cox__sources_equal(one->headers, other->headers) &&
+               cox__sources_equal(one->libraries, other->libraries) && same_code(one, other);
     }
     return same;
 }

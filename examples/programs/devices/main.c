@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "common/cache_folder.h"
 #include "compile.h"
+#include "compile_kernel.h"
 #include "listing.h"
 
 #include <coxswain/coxswain.h>
@@ -16,8 +17,24 @@
 
 enum { EXIT_BAD = 1, EXIT_USAGE = 2 };
 
+/* Values of options without a letter. */
+enum {
+    OPT_JSON = 256,
+    OPT_DEVICES,
+    OPT_RESERVE,
+    OPT_MEASURE,
+    OPT_COMPILE,
+    OPT_OPTIONS,
+    OPT_HEADERS,
+    OPT_LIBRARY,
+    OPT_OUTPUT,
+    OPT_PCI,
+    OPT_VERSION
+};
+
 static const char usage_text[] =
     "Usage: cox-devices [options]\n"
+    "       cox-devices --compile [options] [FILE.cl]\n"
     "\n"
     "Lists the OpenCL platforms and devices of this machine, and how each device reaches host memory.\n"
     "Also lists the CPU's cores, the core to reserve for feeding the devices, and what is missing.\n"
@@ -27,7 +44,11 @@ static const char usage_text[] =
     "                      sets the memory mode\n"
     "  --reserve WHICH     core to reserve: auto (default), on, off or the number of a CPU\n"
     "  --measure           measure how soon the end of a frame is noticed, and whether frames are copied\n"
-    "  --compile           compile the kernels for common films into the cache, and exit\n"
+    "  --compile           compile FILE.cl into the cache, or the kernels for common films, and exit\n"
+    "  --options TEXT      compile FILE.cl with these options of the OpenCL compiler\n"
+    "  --headers DIR       the files in DIR are headers of FILE.cl\n"
+    "  --library FILE      link FILE.cl with the source in FILE; may be repeated\n"
+    "  --output FILE       also write the compiled code to FILE, for cox_pass.code\n"
     "  --json              print JSON\n"
     "  --pci DIR           look for GPUs in DIR (default /sys/bus/pci/devices)\n"
     "  -h, --help          print this text\n"
@@ -35,6 +56,7 @@ static const char usage_text[] =
 
 struct options {
     bool json, measure, compile;
+    struct kernel_files kernel; /* with --compile */
     const char *devices;
     const char *pci_dir;
     enum cox_reserve reserve;
@@ -45,6 +67,7 @@ struct options {
 struct log {
     pthread_mutex_t lock;
     char error[1024];
+    bool at_once;  /* write errors and warnings to standard error, such as a compiler's output */
     struct listing *listing;
 };
 
@@ -61,7 +84,9 @@ static void on_log(void *user, enum cox_log_level level, const char *line)
     struct listing *listing = log->listing;
     pthread_mutex_lock(&log->lock);
 
-    if (level == COX_LOG_ERROR) {
+    if (log->at_once && level <= COX_LOG_WARN) {
+        fprintf(stderr, "cox-devices: %s\n", line);
+    } else if (level == COX_LOG_ERROR) {
         const size_t used = strlen(log->error);
         snprintf(log->error + used, sizeof log->error - used, "%s%s", used ? "; " : "", line);
     } else if (is_note(line) && listing->note_count < NOTES_MAX) {
@@ -107,23 +132,56 @@ static int parse_reserve(const char *text, struct options *options)
     return 0;
 }
 
+/* Returns 0, or the exit status. */
+static int take_kernel_option(int option, const char *text, struct kernel_files *kernel)
+{
+    if (option == OPT_LIBRARY && kernel->library_count == LIBRARIES_MAX) {
+        fprintf(stderr, "cox-devices: --library %s: too many; at most %d\n", text, LIBRARIES_MAX);
+        return EXIT_USAGE;
+    }
+
+    if (option == OPT_OPTIONS)
+        kernel->options = text;
+    else if (option == OPT_HEADERS)
+        kernel->headers_dir = text;
+    else if (option == OPT_LIBRARY)
+        kernel->libraries[kernel->library_count++] = text;
+    else
+        kernel->output = text;
+    return 0;
+}
+
+/* Options for a kernel need one. Returns -1 to go on, or the exit status. */
+static int check_kernel(const struct kernel_files *kernel)
+{
+    const char *option = NULL;
+    if (kernel->options)
+        option = "--options";
+    if (kernel->headers_dir)
+        option = "--headers";
+    if (kernel->library_count)
+        option = "--library";
+    if (kernel->output)
+        option = "--output";
+    if (!option || kernel->source)
+        return -1;
+
+    fprintf(stderr, "cox-devices: %s needs --compile and a FILE.cl\n", option);
+    return EXIT_USAGE;
+}
+
 /* Returns -1 to go on, or the exit status. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
-    enum {
-        OPT_JSON = 256,
-        OPT_DEVICES,
-        OPT_RESERVE,
-        OPT_MEASURE,
-        OPT_COMPILE,
-        OPT_PCI,
-        OPT_VERSION
-    };
     static const struct option longs[] = {{"json", no_argument, NULL, OPT_JSON},
                                           {"devices", required_argument, NULL, OPT_DEVICES},
                                           {"reserve", required_argument, NULL, OPT_RESERVE},
                                           {"measure", no_argument, NULL, OPT_MEASURE},
                                           {"compile", no_argument, NULL, OPT_COMPILE},
+                                          {"options", required_argument, NULL, OPT_OPTIONS},
+                                          {"headers", required_argument, NULL, OPT_HEADERS},
+                                          {"library", required_argument, NULL, OPT_LIBRARY},
+                                          {"output", required_argument, NULL, OPT_OUTPUT},
                                           {"pci", required_argument, NULL, OPT_PCI},
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, OPT_VERSION},
@@ -148,6 +206,12 @@ static int parse_options(int argc, char **argv, struct options *options)
         case OPT_COMPILE:
             options->compile = true;
             break;
+        case OPT_OPTIONS:
+        case OPT_HEADERS:
+        case OPT_LIBRARY:
+        case OPT_OUTPUT:
+            status = take_kernel_option(option, optarg, &options->kernel);
+            break;
         case OPT_PCI:
             options->pci_dir = optarg;
             break;
@@ -164,12 +228,14 @@ static int parse_options(int argc, char **argv, struct options *options)
             return status;
     }
 
+    if (options->compile && optind < argc)
+        options->kernel.source = argv[optind++];
     if (optind < argc) {
         fprintf(stderr, "cox-devices: unexpected argument '%s'; see cox-devices --help\n",
                 argv[optind]);
         return EXIT_USAGE;
     }
-    return -1;
+    return check_kernel(&options->kernel);
 }
 
 /* `all`: the default selection. */
@@ -219,17 +285,25 @@ static int check_output(void)
     return 0;
 }
 
-/* Put the kernels of all kinds of film into the cache. */
-static int compile_all(cox_runtime *runtime, const struct log *log, bool cached)
+/* Put the user's kernel, or those of all kinds of film, into the cache. */
+static int compile_all(cox_runtime *runtime, const struct options *options, const struct log *log,
+                       bool cached)
 {
-    if (!cached)
+    if (!cached && !options->kernel.output)
         return fail("no cache folder for compiled kernels: set $XDG_CACHE_HOME or $HOME");
 
-    printf("Films\n");
-    const cox_status status = compile_films(runtime);
+    cox_status status = COX_OK;
+    int result = 0;
+    if (options->kernel.source) {
+        result = compile_kernel(runtime, &options->kernel, &status);
+    } else {
+        printf("Films\n");
+        status = compile_films(runtime);
+    }
+
     if (status != COX_OK)
-        return fail(reason(log, status));
-    return check_output();
+        result = fail(reason(log, status));
+    return result ? result : check_output();
 }
 
 /* Nothing is missing from a selection of devices. */
@@ -304,6 +378,7 @@ int main(int argc, char **argv)
 
     if (options.compile)
         cache = cache_folder(folder, sizeof folder);
+    log.at_once = options.kernel.source;
     look_at_system();
     const cox_status status =
         cox_runtime_create(&(const struct cox_runtime_params){.devices = options.devices,
@@ -316,7 +391,7 @@ int main(int argc, char **argv)
     if (status != COX_OK)
         result = fail_start(&listing, &options, &log, status);
     else if (options.compile)
-        result = compile_all(runtime, &log, cache);
+        result = compile_all(runtime, &options, &log, cache);
     else
         result = list(runtime, &listing, &options);
 

@@ -546,7 +546,7 @@ Test(front_door, says_what_does_not_hold_together)
            PARAMS(PASSES({.source = copying}), .constants_bytes = 64));
     refuse("'rows': buffer, halo_rows, whole, in_place or row_divisor is set, but it is not a buffer",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .row_divisor = 2})})));
-    refuse("a variant of kernel f sets columns or rows; allowed: source, options,",
+    refuse("a variant of kernel f sets columns or rows; allowed: source, code,",
            PARAMS(PASSES({.source = copying,
                           .variants = COX_LIST(struct cox_pass, {.source = copying, .columns = W})})));
     refuse("a variant of kernel f sets arguments",
@@ -559,7 +559,7 @@ Test(front_door, says_what_does_not_hold_together)
     refuse("a variant of kernel f sets done",
            PARAMS(PASSES({.source = copying,
                           .variants = COX_LIST(struct cox_pass, {.source = copying, .done = make_table})})));
-    refuse("a variant of kernel f has no source",
+    refuse("a variant of kernel f has neither source nor code",
            PARAMS(PASSES({.source = copying, .variants = COX_LIST(struct cox_pass, {.options = "-DX"})})));
     refuse("kernel f takes constants, but constants_bytes is 0",
            PARAMS(PASSES({.source = KERNEL("f", "global uint *out, struct s constants", "")})));

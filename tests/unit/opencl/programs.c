@@ -33,7 +33,8 @@ static struct cox__cl_program *get(struct cox__cl_backend *backend, const char *
 {
     struct cox__cl_program *program = NULL;
     const cl_context context = backend->groups[backend->devices[0].group].context;
-    cr_assert_eq(cox__cl_program_get(backend, 0, context, source, options, &program), COX_OK);
+    const struct cox__variant kernel = {.source = source, .options = options};
+    cr_assert_eq(cox__cl_program_get(backend, 0, context, &kernel, &program), COX_OK);
     return program;
 }
 
@@ -59,8 +60,9 @@ Test(cl_programs, what_does_not_build_is_an_error_each_time)
     struct cox__cl_backend *backend = backend_new();
     struct cox__cl_program *program;
     const cl_context context = backend->groups[backend->devices[0].group].context;
+    const struct cox__variant kernel = {.source = source, .options = ""};
     for (int i = 0; i < 2; i++) {
-        cr_assert_eq(cox__cl_program_get(backend, 0, context, source, "", &program), COX_E_BUILD);
+        cr_assert_eq(cox__cl_program_get(backend, 0, context, &kernel, &program), COX_E_BUILD);
         cr_assert_null(program);
     }
     cr_assert_null(backend->programs);
