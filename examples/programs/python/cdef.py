@@ -40,10 +40,10 @@ def python_callbacks(text):
     return "\n".join(f"{result} python_{name}({parameters});" for result, name, parameters in found)
 
 
-def builder(include_dirs, **options):
+def builder(header_dirs, **options):
     """A cffi.FFI that makes coxswain._coxswain. `options`: more for set_source."""
     ffi = cffi.FFI()
-    text = declarations(include_dirs)
+    text = declarations(header_dirs)
     ffi.cdef(text)
     ffi.cdef('extern "Python" {' + python_callbacks(text) + "}")
     ffi.set_source("coxswain._coxswain", '#include "glue.h"', **options)

@@ -17,8 +17,9 @@ from . import lab
 from ._coxswain import ffi, lib
 from .errors import CLASSES, Error
 from .library import Pipeline, functions
+from .reports import Reports
 from .runtime import Runtime
-from .session import Frame, Pass, Reports, Session
+from .session import Frame, Pass, Session
 from .structs import struct_class
 
 __version__ = ffi.string(lib.cox_version()).decode()

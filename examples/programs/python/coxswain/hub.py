@@ -1,8 +1,8 @@
 """The log and the finished frames of one runtime, brought from the library's threads to Python.
 
 glue.c collects both without Python's global lock. One thread of Python's, "coxswain", waits for them. It completes
-futures, runs what their add_done_callback asked for, and passes lines on to the logger "coxswain". An error line of a
-call goes into the call's exception instead.
+futures, runs what their add_done_callback asked for, and passes lines on to the logger "coxswain". Error lines are also
+in the exception of the call; if no logging is set up, they are only there.
 SPDX-License-Identifier: Apache-2.0
 """
 import collections
@@ -133,8 +133,8 @@ class Hub:
             lib.coxpy_lines_free(first)
             self._recent.extend((n, caller, text) for n, caller, level, text in lines if level == lib.COX_LOG_ERROR)
 
-        for _, caller, level, text in lines:
-            if level != lib.COX_LOG_ERROR or not caller:
+        for _, _, level, text in lines:
+            if level != lib.COX_LOG_ERROR or logger.hasHandlers():
                 logger.log(_LEVELS.get(level, logging.ERROR), "%s", text)
 
     def _forked(self):

@@ -2,10 +2,8 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-import collections
 import concurrent.futures
 import contextlib
-import struct
 import threading
 import time
 import weakref
@@ -13,14 +11,14 @@ import weakref
 import numpy
 
 from ._coxswain import ffi, lib
-from .arrays import element, is_contiguous_in_rows, room_behind
-from .kernel import Signatures, wrong_type
-from .structs import Builder, Struct, field_name, fields_of, numpy_type, record, struct_class
+from .callbacks import Callbacks
+from .frame_parts import Pack, Slot
+from .kernel import Signatures
+from .reports import read_reports
+from .structs import Builder, Struct, field_name, fields_of, record, struct_class
 
 _FRAME = fields_of(ffi.typeof("struct cox_frame"))
 _ARGUMENT = fields_of(ffi.typeof("struct cox_argument"))
-
-Reports = collections.namedtuple("Reports", "frames passes bands")
 
 
 class _PassBase(Struct):
@@ -42,91 +40,6 @@ class _PassBase(Struct):
 
 Pass = struct_class(ffi.typeof("struct cox_pass"), _PassBase)
 Pass.__doc__ += "\n\n" + _PassBase.__doc__
-
-
-# ---- callbacks in Python ----
-@ffi.def_extern()
-def python_cox_merge_fn(into, partial, size, user):  # pylint: disable=missing-function-docstring
-    ffi.from_handle(user)(into, partial, size)
-
-
-@ffi.def_extern()
-def python_cox_pass_done_fn(user, buffers, constants):  # pylint: disable=missing-function-docstring
-    ffi.from_handle(user)(buffers, constants)
-
-
-@ffi.def_extern(error=-1.0)
-def python_cox_meter_fn(user):  # pylint: disable=missing-function-docstring
-    return ffi.from_handle(user)()
-
-
-class _Callbacks:
-    """Makes C callbacks of Python's functions. What one raises is raised by the frame that it belongs to."""
-
-    def __init__(self):
-        self.types = {}  # of buffers' elements, by name
-        self.buffers = []  # records of all buffers of the session
-        self.constants = None
-        self.raised = None
-
-    def table(self):
-        """For Builder."""
-        makers = {"cox_merge_fn": self._merge, "cox_pass_done_fn": self._done, "cox_meter_fn": self._meter}
-        return {ffi.typeof(f"{name} *"): maker for name, maker in makers.items()}
-
-    def take_raised(self):
-        """What a callback has raised since the last call, or None."""
-        raised, self.raised = self.raised, None
-        return raised
-
-    def _guard(self, function):
-        def guarded(*arguments):
-            try:
-                return function(*arguments)
-            except BaseException as problem:  # pylint: disable=broad-except  # C cannot pass it on
-                self.raised = problem
-                return -1.0
-
-        return guarded
-
-    def _array(self, name, pointer, size):
-        dtypes = {element(of)[0] for of in self.types.get(name, ())}
-        dtype = dtypes.pop() if len(dtypes) == 1 else None
-        return numpy.frombuffer(ffi.buffer(pointer, size), dtype or numpy.uint8)
-
-    def _merge(self, function, layout):
-        name = layout["name"]
-        function = getattr(numpy, function) if isinstance(function, str) else function
-
-        def merge(into, partial, size):
-            target, part = self._array(name, into, size), self._array(name, partial, size)
-            if isinstance(function, numpy.ufunc):
-                function(target, part, out=target)
-            else:
-                function(target, part)
-
-        return self._extern("cox_merge_fn", merge)
-
-    def _done(self, function, _):
-        def done(buffers, constants):
-            arrays = {}
-            for i, buffer in enumerate(self.buffers):
-                if buffer.bytes and buffers[i] != ffi.NULL:
-                    array = self._array(buffer.name, buffers[i], buffer.bytes)
-                    array.flags.writeable = False
-                    arrays[buffer.name] = array
-            given = None
-            if self.constants is not None:
-                given = numpy.frombuffer(ffi.buffer(constants, self.constants.itemsize), self.constants)[:1]
-            function(arrays, given)
-
-        return self._extern("cox_pass_done_fn", done)
-
-    def _meter(self, function, _):
-        return self._extern("cox_meter_fn", lambda: float(function()))
-
-    def _extern(self, name, function):
-        return ffi.addressof(lib, f"python_{name}"), ffi.new_handle(self._guard(function))
 
 
 # ---- frames ----
@@ -157,78 +70,6 @@ class Frame(concurrent.futures.Future):
             self.set_result(result)
 
 
-class _Slot:
-    """What a frame gives for one buffer."""
-
-    def __init__(self, info, types, row_bytes):
-        self.name = info.name
-        self.bytes = info.bytes
-        self.pitch = info.pitch_bytes
-        self.writes = info.writes
-        self.row_bytes = row_bytes
-        known = {of: element(of) for of in types}
-        self.dtypes = {dtype: of for of, (dtype, _) in known.items()}
-        if None in self.dtypes:
-            self.dtypes = {}
-        self.width = next((width for _, width in known.values()), 1) if len(known) == 1 else 1
-
-    def check(self, array):
-        """Raise what is wrong with an array."""
-        if not isinstance(array, numpy.ndarray):
-            raise TypeError(f"{self.name}: a numpy array is needed, not {type(array).__name__}")
-        if self.dtypes and array.dtype not in self.dtypes:
-            dtype, of = next(iter(self.dtypes.items()))
-            raise TypeError(wrong_type(self.name, array, of, dtype))
-        flags = array.flags
-        if self.writes and not flags.writeable:
-            raise ValueError(f"{self.name}: the array is read-only, but a kernel writes it")
-        if flags.c_contiguous:
-            self._check_size(array)
-        else:
-            self._check_rows(array)
-
-    def _check_size(self, array):
-        rows_fit = array.ndim < 2 or not self.pitch or array.shape[0] < 2 or array.strides[0] == self.pitch
-        if array.nbytes != self.bytes or not rows_fit:
-            raise ValueError(f"{self.name}: an array of shape {array.shape} has {array.nbytes} bytes{self._expected()}")
-
-    def _check_rows(self, array):
-        if not is_contiguous_in_rows(array):
-            raise ValueError(
-                f"{self.name}: elements of a row are not next to each other; use numpy.ascontiguousarray({self.name})"
-            )
-        if array.strides[0] != self.pitch or array.shape[0] * self.pitch != self.bytes:
-            raise ValueError(
-                f"{self.name}: {array.shape[0]} rows, each {array.strides[0]} bytes after the one before{self._expected()}; "
-                f"create the session with buffers=[…, BufferLayout('{self.name}', pitch_bytes={array.strides[0]})], "
-                f"or use numpy.ascontiguousarray({self.name})"
-            )
-        if self.writes and not self.row_bytes:
-            raise ValueError(f"{self.name}: a frame may write between the rows of this view; use a contiguous array")
-        if room_behind(array) < self.bytes:
-            raise ValueError(
-                f"{self.name}: the last row needs {self.pitch} bytes of memory, as the others; "
-                f"use numpy.ascontiguousarray({self.name})"
-            )
-
-    def _expected(self):
-        if not self.pitch:
-            return f"; the session needs {self.bytes}"
-        return f"; the session needs {self.bytes // self.pitch} rows of {self.pitch} bytes"
-
-    def make(self, arrays):
-        """A new array for what a frame writes."""
-        for other in arrays:
-            if other is not None and self.dtypes and other.dtype in self.dtypes and other.nbytes == self.bytes:
-                if other.flags.c_contiguous:
-                    return numpy.empty(other.shape, other.dtype)
-        dtype = next(iter(self.dtypes), numpy.dtype("u1"))
-        rows = self.bytes // self.pitch if self.pitch else 1
-        shape = (rows, self.bytes // rows // dtype.itemsize // self.width, self.width)
-        shape = shape if self.width > 1 else shape[:2]
-        return numpy.empty(shape if self.pitch else shape[1:], dtype)
-
-
 class Session:
     """Runs frames of one shape. Made by Runtime.session, which explains the parameters.
 
@@ -251,7 +92,7 @@ class Session:
         self._inside = []
         self._under_way = set()
         self._closing = threading.Lock()
-        self._callbacks = _Callbacks()
+        self._callbacks = Callbacks()
         self._reports = None
         self._create(passes, shape, params)
 
@@ -273,7 +114,7 @@ class Session:
         self._constants = self._take_constants(signatures, params)
         self._callbacks.types = signatures.types
         self._callbacks.constants = self._constants
-        self._pack = _Pack(self._constants)
+        self._pack = Pack(self._constants)
         self._plans = {}
 
         reports = params.pop("reports", False)
@@ -318,10 +159,10 @@ class Session:
             infos.append(record(info))
         self._callbacks.buffers = infos
         self._infos = [info for info in infos if not info.scratch]
-        self._slots = {
-            info.name or f"buffer{i}": _Slot(info, signatures.types.get(info.name, ()), row_bytes.get(info.name, 0))
-            for i, info in enumerate(self._infos)
-        }
+        self._slots = {}
+        for i, info in enumerate(self._infos):
+            name = info.name if info.name and info.name not in self._slots else f"{info.name}{i}"
+            self._slots[name] = Slot(info, signatures.types.get(info.name, ()), row_bytes.get(info.name, 0))
         self._names = list(self._slots)
 
     # ---- what it is ----
@@ -418,7 +259,7 @@ class Session:
         with self._call():
             first = lib.coxpy_reports_take(self._reports)
         try:
-            return _read_reports(first)
+            return read_reports(first)
         finally:
             lib.coxpy_report_list_free(first)
 
@@ -546,44 +387,6 @@ class Session:
         return short
 
 
-class _Pack:
-    """Makes a frame's constants of values by name."""
-
-    def __init__(self, dtype):
-        self._dtype = dtype
-        self.names = dtype.names if dtype is not None else ()
-        self._struct = self._plain_struct() if dtype is not None else None
-
-    def _plain_struct(self):
-        """For numbers alone, a struct.Struct is faster than numpy."""
-        text, at = "=", 0
-        for name in self.names:
-            of, offset = self._dtype.fields[name][:2]
-            if of.char not in "bBhHiIlLefd" or not of.isnative or offset < at:
-                return None
-            text += f"{offset - at}x" + {"l": "q", "L": "Q"}.get(of.char, of.char)
-            at = offset + of.itemsize
-        return struct.Struct(text + f"{self._dtype.itemsize - at}x")
-
-    def check(self, values):
-        """All constants are given."""
-        missing = [name for name in self.names if name not in values]
-        if missing:
-            raise TypeError(f"a frame needs the constants {', '.join(missing)}")
-
-    def __call__(self, values):
-        """Memory for values in the order of `names`."""
-        if self._struct is not None:
-            try:
-                return self._struct.pack(*values)
-            except (struct.error, OverflowError):
-                pass  # numpy converts it, or says what is wrong
-        made = numpy.zeros((), self._dtype)
-        for name, value in zip(self.names, values):
-            made[name] = value
-        return made.tobytes()
-
-
 def _memory(constants):
     """A pointer to constants: a cdata object, an array or bytes."""
     if isinstance(constants, ffi.CData):
@@ -607,41 +410,3 @@ def _close(core, session, reports, _builder):
         _free(core, reports)
 
     core.hub.post(destroy)
-
-
-# ---- reports ----
-def _read_reports(first):
-    frame_type = ffi.typeof("struct cox_frame_report")
-    frames, bands, passes = [], [], []
-    report = first
-    while report != ffi.NULL:
-        frame = report.frame
-        frames.append(bytes(ffi.buffer(ffi.addressof(report, "frame"))))
-        bands.append(bytes(ffi.buffer(frame.bands, frame.band_count * ffi.sizeof("struct cox_band_report"))))
-        passes.append(bytes(ffi.buffer(frame.passes, frame.pass_count * ffi.sizeof("struct cox_pass_report"))))
-        report = report.next
-
-    whole = numpy.frombuffer(b"".join(frames), numpy_type(frame_type))
-    return Reports(
-        _packed(whole),
-        _with_frame(passes, "struct cox_pass_report", whole, "pass_count"),
-        _with_frame(bands, "struct cox_band_report", whole, "band_count"),
-    )
-
-
-def _packed(array, before=()):
-    """A copy without the gaps between C's fields, and with more fields before: (name, values)."""
-    fields = [(name, values.dtype) for name, values in before]
-    fields += [(name, array.dtype[name]) for name in array.dtype.names]
-    made = numpy.empty(len(array), fields)
-    for name, values in before:
-        made[name] = values
-    for name in array.dtype.names:
-        made[name] = array[name]
-    return made
-
-
-def _with_frame(pieces, ctype, frames, count):
-    array = numpy.frombuffer(b"".join(pieces), numpy_type(ffi.typeof(ctype)))
-    names = (("frame", "index"), ("warmup", "warmup"), ("shadow", "shadow"))
-    return _packed(array, [(name, numpy.repeat(frames[field], frames[count])) for name, field in names])

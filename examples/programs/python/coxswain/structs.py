@@ -40,7 +40,7 @@ def _unknown(ctype, name):
 @functools.lru_cache(maxsize=None)
 def enum_texts(ctype):
     """The values of an enum by their short names, such as "background"."""
-    names = {name: value for value, name in ctype.elements.items()}
+    names = {name: value for value, name in sorted(ctype.elements.items())}
     words = [name.split("_") for name in names]
     common = 0
     while all(len(w) > common + 1 and w[common] == words[0][common] for w in words):
