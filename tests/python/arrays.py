@@ -35,6 +35,11 @@ class RunOnce(support.OnDevices):
         out = self.runtime.run(source, pixels, by=(2, 3))
         self.assertTrue((out == pixels[:, :, ::3] * np.float32([2, 3])).all())
 
+    def test_there_is_a_runtime_by_default(self):
+        self.assertTrue((cox.run(INVERT, picture()) == ~picture()).all())
+        self.assertTrue((cox.empty(4) == 0).all())
+        self.assertIs(cox.default_runtime(), cox.default_runtime())
+
     def test_what_is_wrong_is_named(self):
         run, a = self.runtime.run, picture()
         wrong = [

@@ -116,11 +116,20 @@ class Processes(unittest.TestCase):
             runtime = open_runtime()
             session = runtime.session(INVERT, shape=(8, 8))
             thread = runtime._core.hub._thread
-            session.submit(np.zeros((8, 8), np.uint32)).add_done_callback(lambda _: runtime.close())
-            thread.join(300)
-            print(thread.is_alive(), session._closed)
+            a = np.zeros((8, 8), np.uint32)
+            later = []
+            def close(_):
+                later.append(session.submit(a))
+                try:
+                    later[0].result()
+                except RuntimeError as problem:
+                    print(problem)
+                runtime.close()
+            session.submit(a).add_done_callback(close)
+            thread.join(600)
+            print(thread.is_alive(), session._closed, later[0].result()[0, 0])
             """,
-            "False True",
+            "coxswain: a function of add_done_callback must not wait for another frame\nFalse True 4294967295",
         )
 
     def test_an_interrupt_ends_a_wait(self):

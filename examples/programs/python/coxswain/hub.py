@@ -94,6 +94,10 @@ class Hub:
         if os.getpid() != self.pid:
             return
         lib.coxpy_hub_poke(self.c)
+        self.join()
+
+    def join(self):
+        """Wait until the thread has ended."""
         if not self.is_here():
             self._thread.join()
 

@@ -55,16 +55,25 @@ class _Core:
 
     def retain(self):
         """One more user."""
+        if self.is_forked():
+            return
         with self._lock:
             self._users += 1
 
     def release(self):
         """One user less. The last one destroys the runtime, on the hub's thread: this may be a callback's thread."""
+        if self.is_forked():
+            return
         with self._lock:
             self._users -= 1
             last = self._users == 0
-        if last and not self.is_forked():
+        if last:
             self.hub.post(self._destroy)
+
+    def join(self):
+        """Wait until the runtime is destroyed, if nobody uses it any more."""
+        if not self._users and not self.is_forked():
+            self.hub.join()
 
     def _destroy(self):
         lib.cox_runtime_destroy(self._runtime)
@@ -109,6 +118,7 @@ class Runtime:
             session.close()
         self._buffers.drop()
         self._finalizer()
+        self._core.join()
 
     def __enter__(self):
         return self
@@ -192,6 +202,7 @@ class Runtime:
         `columns`, `rows` and others that the library fills in. Arrays that the kernel writes may be left out: they
         are made. Rows and columns are those of the first array, unless they are given.
         """
-        call = Once(self, source)
+        self._pointer()
+        call = Once(self._core, source)
         call.take(arguments, named)
         return call.run(rows, columns)

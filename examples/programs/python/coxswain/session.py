@@ -53,10 +53,25 @@ class Frame(concurrent.futures.Future):
     def __init__(self, session, arrays, buffers, result):
         super().__init__()
         self.number = None
+        self._hub = session._core.hub
         self._session = session
         self._kept = arrays, buffers, result
-        self._mark = session._core.hub.enter()
+        self._mark = self._hub.enter()
         self.set_running_or_notify_cancel()
+
+    def result(self, timeout=None):
+        """Wait for the frame and return what it wrote."""
+        self._check_wait()
+        return super().result(timeout)
+
+    def exception(self, timeout=None):
+        """Wait for the frame and return why it failed, or None."""
+        self._check_wait()
+        return super().exception(timeout)
+
+    def _check_wait(self):
+        if self._hub.is_here() and not self.done():
+            raise RuntimeError("coxswain: a function of add_done_callback must not wait for another frame")
 
     def _complete(self, status, number):
         session, (_, buffers, result) = self._session, self._kept
@@ -268,10 +283,14 @@ class Session:
         """Wait for frames under way, or cancel them, and free the session."""
         if not self._finalizer.alive:
             return
+        if self._core.is_forked():
+            self._closed = True
+            return
         if cancel:
             with contextlib.suppress(RuntimeError):
                 self.cancel()
-        concurrent.futures.wait(list(self._under_way))
+        if not self._core.hub.is_here():
+            concurrent.futures.wait(list(self._under_way))
         with self._closing:
             if self._finalizer.detach():
                 self._closed = True
