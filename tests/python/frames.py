@@ -65,6 +65,7 @@ class Frames(support.OnDevices):
 
     def test_a_frame_keeps_its_arrays(self):
         gate = support.Gate()
+        self.addCleanup(gate.open.set)
         session = self.session(cox.Pass(INVERT, done=gate), warmup="none")
         array = np.zeros((ROWS, COLUMNS), np.uint32)
         alive = weakref.ref(array)
@@ -114,6 +115,7 @@ class Frames(support.OnDevices):
 
     def test_a_session_with_all_frames_under_way_is_busy(self):
         gate = support.Gate()
+        self.addCleanup(gate.open.set)
         session = self.session(cox.Pass(INVERT, done=gate), in_flight=1, warmup="none")
         array = np.zeros((ROWS, COLUMNS), np.uint32)
         frame = session.submit(array)
