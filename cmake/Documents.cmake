@@ -1,16 +1,16 @@
 # Documents made from the headers, the guide and the programs' --help: the reference page (the target reference),
 # manual pages, and completions.
 # SPDX-License-Identifier: Apache-2.0
-find_program(COX_PYTHON python3)
-mark_as_advanced(COX_PYTHON)
+find_program(COX_PYTHON3 python3)
+mark_as_advanced(COX_PYTHON3)
 
 # Not part of `all`, because an application's build does not need it. Installed if it has been made.
 set(reference_page ${PROJECT_BINARY_DIR}/reference/index.html)
-if(COX_PYTHON)
+if(COX_PYTHON3)
     set(reference_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/reference.py)
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/reference)
     add_custom_command(OUTPUT ${reference_page}
-        COMMAND ${COX_PYTHON} ${reference_script} -o ${reference_page} ${cox_headers}
+        COMMAND ${COX_PYTHON3} ${reference_script} -o ${reference_page} ${cox_headers}
         DEPENDS ${reference_script} ${cox_headers}
         VERBATIM)
     if(cox_top_level)
@@ -31,7 +31,7 @@ function(cox_made_of_help output kind name)
     endif()
     list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/docs/guide/)
     add_custom_command(OUTPUT ${output}
-        COMMAND ${COX_PYTHON} ${programs_script} ${kind} -o ${output} ${options} ${name} $<TARGET_FILE:${name}> ${ARGN}
+        COMMAND ${COX_PYTHON3} ${programs_script} ${kind} -o ${output} ${options} ${name} $<TARGET_FILE:${name}> ${ARGN}
         DEPENDS ${programs_script} ${name} ${ARGN}
         VERBATIM)
     set(cox_made_of_help_files ${cox_made_of_help_files} ${output} PARENT_SCOPE)
@@ -55,7 +55,7 @@ set(guides_of_cox-tonemap cox-tonemap.md)
 set(have_man OFF)
 set(have_completions OFF)
 if(COX_MAN OR COX_COMPLETIONS)
-    if(NOT COX_PYTHON)
+    if(NOT COX_PYTHON3)
         message(STATUS "manual pages and completions: not made, python3 is missing (Debian: python3)")
     elseif(CMAKE_CROSSCOMPILING)
         message(STATUS "manual pages and completions: not made, programs built for another machine do not run here")
@@ -72,12 +72,12 @@ if(have_man)
         install(FILES ${cox_pages_dir}/${program}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
     endforeach()
 endif()
-if(COX_MAN AND COX_PYTHON) # coxswain(7) is made from the guide only
+if(COX_MAN AND COX_PYTHON3) # coxswain(7) is made from the guide only
     set(overview ${CMAKE_CURRENT_SOURCE_DIR}/docs/guide/api.md)
     set(see ${cox_documented})
     list(TRANSFORM see PREPEND --see=)
     add_custom_command(OUTPUT ${cox_pages_dir}/coxswain.7
-        COMMAND ${COX_PYTHON} ${programs_script} page -o ${cox_pages_dir}/coxswain.7 --version ${PROJECT_VERSION} ${see}
+        COMMAND ${COX_PYTHON3} ${programs_script} page -o ${cox_pages_dir}/coxswain.7 --version ${PROJECT_VERSION} ${see}
                 coxswain ${PROJECT_DESCRIPTION} ${overview}
         DEPENDS ${programs_script} ${overview}
         VERBATIM)

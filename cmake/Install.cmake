@@ -21,8 +21,8 @@ foreach(linked IN ITEMS
     install(FILES ${linked} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
 install(FILES ${cox_headers} DESTINATION ${CMAKE_INSTALL_DOCDIR}/include/coxswain)
-install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.c" PATTERN programs EXCLUDE
-    PATTERN data EXCLUDE PATTERN scenarios EXCLUDE)
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN "*.c" PATTERN "*.py"
+    PATTERN programs EXCLUDE PATTERN data EXCLUDE PATTERN scenarios EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/coxswain)
 install(EXPORT coxswain-targets NAMESPACE coxswain:: DESTINATION ${package_dir})

@@ -23,7 +23,7 @@ source = os.path.join(work, "source")
 DOORS = [
     ("start", "Start", "", [], ["guide/packages", "guide/programs", "guide/faq", "guide/troubleshooting", "reference/limits"]),
     ("library", "Use the library", "Split your own kernels over all devices of a machine.", [],
-     ["guide/api", "interface/index", "interface/*", "guide/device-profiles", "guide/faults", "guide/filters", "guide/video", "guide/interop",
+     ["guide/api", "guide/python", "interface/index", "interface/*", "guide/device-profiles", "guide/faults", "guide/filters", "guide/video", "guide/interop",
       "reference/interface", "reference/security"]),
     ("convert", "Convert HDR", "Turn HDR films and pictures into SDR with `cox-tonemap`, in a pipe, or in GStreamer.",
      [("docs/results/before-after.png", "One picture twice: clipped on the left, tone-mapped by cox-tonemap on the right"),

@@ -7,6 +7,7 @@
 #define COXSWAIN_COXSWAIN_H
 
 #include <coxswain/filter.h>
+#include <coxswain/inspect.h>
 #include <coxswain/runtime.h>
 #include <coxswain/sched.h>
 #include <coxswain/session.h>

@@ -197,28 +197,6 @@ struct once {
     uint32_t field_count, data_count;
 };
 
-/* Whether the library fills in the parameter. */
-static bool is_filled_in(const struct cox__signature *signature,
-                         const struct cox__parameter *parameter)
-{
-    enum cox__arg_kind kind;
-    if (cox__resolve_number(parameter->name, &kind))
-        return true;
-
-    for (uint32_t p = 0; p < signature->count; p++) {
-        const char *name = signature->parameters[p].name;
-        const size_t length = strlen(name);
-        if (signature->parameters[p].kind != COX__PARAMETER_BUFFER ||
-            strncmp(parameter->name, name, length) != 0)
-            continue;
-
-        if (strcmp(parameter->name + length, "_first_row") == 0 ||
-            strcmp(parameter->name + length, "_pitch") == 0)
-            return true;
-    }
-    return false;
-}
-
 /* A value becomes a field of the constants. */
 static cox_status add_value(struct once *once, const struct cox__parameter *parameter,
                             const void *value, const struct cox__log *log)
@@ -257,7 +235,7 @@ static cox_status take_args(struct once *once, const void *const *args, const st
     uint32_t given = 0;
     for (uint32_t p = 0; p < once->signature.count; p++) {
         const struct cox__parameter *parameter = &once->signature.parameters[p];
-        if (is_filled_in(&once->signature, parameter))
+        if (cox__resolve_fills_in(&once->signature, parameter))
             continue;
 
         if (!args || !args[given]) {

@@ -79,6 +79,27 @@ bool cox__resolve_number(const char *name, enum cox__arg_kind *kind)
     return false;
 }
 
+bool cox__resolve_fills_in(const struct cox__signature *signature,
+                           const struct cox__parameter *parameter)
+{
+    enum cox__arg_kind kind;
+    if (cox__resolve_number(parameter->name, &kind))
+        return true;
+
+    for (uint32_t p = 0; p < signature->count; p++) {
+        const char *name = signature->parameters[p].name;
+        const size_t length = strlen(name);
+        if (signature->parameters[p].kind != COX__PARAMETER_BUFFER ||
+            strncmp(parameter->name, name, length) != 0)
+            continue;
+
+        if (strcmp(parameter->name + length, "_first_row") == 0 ||
+            strcmp(parameter->name + length, "_pitch") == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Resolve a number that the library gives. False: the name is not one of these. */
 static bool is_number(const struct cox__resolved *r, const struct cox__group_member *member,
                       const char *name, struct cox__arg *arg)

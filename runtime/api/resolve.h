@@ -6,6 +6,7 @@
 
 #include "base/spec.h"
 #include "engine/engine.h"
+#include "signature.h"
 
 /* A pipeline of the library's kernels (library_pipeline.c). */
 struct cox_pipeline {
@@ -20,6 +21,10 @@ cox_status cox__resolve_common(const cox_runtime *runtime, const struct cox_sess
 
 /* Whether `name` is a number that every kernel can take, such as "columns", and which one. */
 bool cox__resolve_number(const char *name, enum cox__arg_kind *kind);
+
+/* Whether the library gives the parameter's value: such a number, NAME_first_row or NAME_pitch. */
+bool cox__resolve_fills_in(const struct cox__signature *signature,
+                           const struct cox__parameter *parameter);
 
 struct cox__resolved;
 
