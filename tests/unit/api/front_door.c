@@ -544,7 +544,7 @@ Test(front_door, says_what_does_not_hold_together)
                   .fields = COX_LIST(struct cox_field, {"gain", 0, 4}, {"gain", 4, 4})));
     refuse("constants_bytes is 64, but no kernel takes `constants` or a field, and no pass has `done`",
            PARAMS(PASSES({.source = copying}), .constants_bytes = 64));
-    refuse("'rows': buffer, halo_rows, whole, in_place or row_divisor is set, but it is not a buffer",
+    refuse("'rows': buffer, halo_rows, whole, in_place, partial or row_divisor is set, but it is not a buffer",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .row_divisor = 2})})));
     refuse("a variant of kernel f sets columns or rows; allowed: source, code,",
            PARAMS(PASSES({.source = copying,
