@@ -54,8 +54,8 @@ struct cox__binding {
 
     uint32_t element_bytes; /* what the kernels' pointers point to; 0 = unknown */
 
-    size_t bytes;         /* WHOLE, REDUCE */
-    cox_merge_fn *merge;  /* REDUCE */
+    size_t bytes;        /* WHOLE, REDUCE */
+    cox_merge_fn *merge; /* REDUCE */
     void *merge_user;
 
     /* Memory of the library. A pass writes it and later passes read it. With HALO and READ_WRITE it

@@ -513,8 +513,7 @@ static uint32_t find_resident(const struct cox__pipeline *pipeline)
 
     for (uint32_t i = 0; i < pipeline->binding_count; i++)
         if (pipeline->bindings[i].pitch_bytes && cox__by_rows(&pipeline->bindings[i]) &&
-            can_keep(pipeline, i) && !keeps_values(pipeline, i) &&
-            pipeline->in_several >> i & 1)
+            can_keep(pipeline, i) && !keeps_values(pipeline, i) && pipeline->in_several >> i & 1)
             resident |= UINT32_C(1) << i;
 
     return resident;

@@ -67,7 +67,7 @@ struct options {
 struct log {
     pthread_mutex_t lock;
     char error[1024];
-    bool at_once;  /* write errors and warnings to standard error, such as a compiler's output */
+    bool at_once; /* write errors and warnings to standard error, such as a compiler's output */
     struct listing *listing;
 };
 
