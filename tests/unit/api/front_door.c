@@ -277,7 +277,7 @@ Test(front_door, what_is_merged_steers_the_next_pass)
             .buffers =
                 COX_LIST(struct cox_buffer_layout, {.name = "in"}, {.name = "out"},
                          {.name = "counts", .bytes = sizeof counts, .merge = add_counts, .merge_user = &runtime}),
-            .fields = COX_LIST(struct cox_field, COX_FIELD(struct constants, table)),
+            .fields = k == 0 ? COX_LIST(struct cox_field, COX_FIELD(struct constants, table)) : NULL,
             .constants_bytes = sizeof(struct constants)});
         run_frames(&(const struct cox_frame){.data = COX_ARGS(in, out, told)});
         check_out();
