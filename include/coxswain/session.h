@@ -476,7 +476,7 @@ struct cox_session_params {
      * may be defined in one of them if its pass's `source` declares it. */
     const struct cox_source *libraries;
 
-    const struct cox_field *fields; /* COX_LIST: constants; some kernel takes each by name */
+    const struct cox_field *fields; /* COX_LIST: constants; a kernel takes each, or all */
     size_t constants_bytes;         /* size of the constants' struct */
 
     /* Which of the runtime's devices take part. NULL = all. A comma-separated list of

@@ -278,6 +278,7 @@ static cox_status read_member(struct cox__resolved *r, struct cox__group *group,
     stage->variants = member->variants;
     stage->args = member->args;
     stage->texts = member->texts;
+    stage->local_arrays = member->signature.local_arrays;
     for (uint32_t p = 0; p < member->signature.count; p++) {
         const struct cox__parameter *parameter = &member->signature.parameters[p];
         memcpy(member->texts[p].name, parameter->name, COX__ARG_TEXT_BYTES);

@@ -562,13 +562,15 @@ static bool uses_constants(const struct cox__resolved *r)
     return false;
 }
 
-/* Refuse constants that nothing takes: a name may be misspelt. */
+/* Refuse constants that nothing takes: a name may be misspelt. A kernel that takes all constants as
+ * one struct takes each field. */
 static cox_status check_constants(const struct cox__resolved *r)
 {
+    const bool as_struct = is_taken(r, "constants");
     for (const struct cox_field *f = r->params->fields; f && f->name; f++) {
         if (find_field(r->params, f->name) != f)
             return COX__REFUSE(r->log, "field %s is listed twice in `fields`", f->name);
-        if (!is_taken(r, f->name))
+        if (!as_struct && !is_taken(r, f->name))
             return COX__REFUSE(r->log, "field %s is in `fields`, but no kernel takes it", f->name);
     }
 

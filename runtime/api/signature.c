@@ -308,7 +308,17 @@ static void skip_attribute(struct reader *reader)
 static void read_body(const struct reader *behind_parameters, struct cox__signature *signature)
 {
     struct reader reader = *behind_parameters;
-    signature->defined |= is(next(&reader), "{");
+    struct token token = next(&reader);
+    if (!is(token, "{"))
+        return;
+
+    signature->defined = true;
+    for (uint32_t depth = 1; token.length && depth > 0;) {
+        token = next(&reader);
+        depth += is(token, "{");
+        depth -= is(token, "}");
+        signature->local_arrays |= is_keyword(token, "local");
+    }
 }
 
 /* Move the reader to the next kernel's parameters, behind the opening parenthesis. At the end of

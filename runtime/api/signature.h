@@ -38,7 +38,8 @@ static inline bool cox__signature_takes_buffer(const struct cox__parameter *para
 
 struct cox__signature {
     char kernel[COX__NAME_BYTES];
-    bool defined; /* false: only declared */
+    bool defined;      /* false: only declared */
+    bool local_arrays; /* its body declares local memory */
     uint32_t count;
     struct cox__parameter parameters[COX_ARGUMENTS_MAX];
 };

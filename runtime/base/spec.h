@@ -166,6 +166,8 @@ struct cox__stage {
 
     /* One for each argument: the kernel must compile to these names and types. NULL = unknown. */
     const struct cox__arg_text *texts;
+
+    bool local_arrays; /* the kernel's body declares local memory */
 };
 
 /* How a pass uses a binding, in place of what the session says. Passes that use a binding by

@@ -221,6 +221,7 @@ static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
 static bool copy_stage(struct cox__stage *to, const struct cox__stage *from)
 {
     to->columns = from->columns ? from->columns : 1;
+    to->local_arrays = from->local_arrays;
     to->arg_count = from->arg_count;
     to->kernel = strdup(from->kernel);
 

@@ -24,7 +24,7 @@ static bool uses_local(const struct cox__instance *instance, uint32_t pass)
         cl_ulong bytes = 0;
         clGetKernelWorkGroupInfo(stage->kernels[0].id, instance->device->id,
                                  CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes, NULL);
-        if (bytes)
+        if (bytes || stage->stage->local_arrays)
             return true;
         for (uint32_t a = 0; a < stage->stage->arg_count; a++)
             if (stage->stage->args[a].kind == COX__ARG_KIND_LOCAL)

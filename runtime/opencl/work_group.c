@@ -47,6 +47,9 @@ static void read_limits(const struct cox__instance *instance, const struct cox__
     clGetKernelWorkGroupInfo(kernel, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof limits->static_bytes,
                              &limits->static_bytes, NULL);
 
+    if (limits->static_bytes == 1) /* NVIDIA 580 says so of kernels without local memory */
+        limits->static_bytes = 0;
+
     clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof limits->local_bytes,
                     &limits->local_bytes, NULL);
     if (clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sides, sides, NULL) ==
@@ -208,7 +211,9 @@ cox_status cox__cl_work_group_choose(struct cox__instance *instance, const struc
     struct limits limits;
     read_limits(instance, made, &limits);
 
-    const bool has_local = limits.static_bytes || argument_bytes(made->stage);
+    /* PoCL 5.0 says 0 bytes for every kernel, so the text of the source counts too. */
+    const bool has_local = limits.static_bytes || made->stage->local_arrays ||
+                           argument_bytes(made->stage);
     cox_status status = check_local_memory(instance, made, &limits);
     if (status)
         return status;
