@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "directory.h"
 #include "engine/buffers.h"
+#include "engine/invariant.h"
 #include "engine/row_set.h"
 
 #include <stdlib.h>
@@ -91,9 +92,10 @@ static bool is_on_host(const struct cox_session *session, const struct cox__kept
            until == kept->all_rows;
 }
 
+/* The entry of a buffer; NULL = it has none. */
 static struct cox__kept *find(struct cox_session *session, const struct cox__buffer_life *life)
 {
-    for (uint32_t k = 0; k < session->pipeline.kept_count; k++)
+    for (uint32_t k = 0; life && k < session->pipeline.kept_count; k++)
         if (session->residency.kept[k].life == life)
             return &session->residency.kept[k];
 
@@ -208,6 +210,7 @@ static cox_status open_fetch(struct cox_session *session, struct cox__frame *fra
     uint32_t fits = 0;
     while (!(pipeline->stays >> fits & 1) || !has_shape_of(kept, pipeline, fits))
         fits++;
+    COX_INVARIANT(fits < pipeline->binding_count);
 
     frame->buffers[binding] = NULL;
     frame->mems[binding] = NULL;

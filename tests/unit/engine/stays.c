@@ -182,6 +182,20 @@ Test(stays, a_lost_device_never_gives_wrong_rows)
     cr_expect_gt(back, 10);
 }
 
+/* A buffer that no frame has used has no rows on devices, whatever the entries are. */
+Test(stays, a_fetch_of_an_unused_buffer_does_nothing)
+{
+    open_buffers(&worlds[0]);
+    cr_assert_eq(try_session(SESSION(near_pass)), COX_OK, "%s", rig_log(rig));
+    fake_clear_record(fake);
+    cr_expect_eq(cox_session_fetch(session, in[0]), COX_OK);
+    start_over(1);
+    cr_assert_eq(run_step(0, false), COX_OK);
+    cr_expect_eq(cox_session_fetch(session, in[2]), COX_OK);
+    fetch_and_check(1);
+    close_bench();
+}
+
 /* The device fails while it copies the rows of one buffer to the host. It had those of the other one too. */
 Test(stays, a_lost_device_loses_the_rows_of_all_buffers)
 {
