@@ -203,7 +203,7 @@ static cox_status create_headers(const struct build *build, struct pieces *piece
     if (!pieces->headers || !pieces->names)
         return COX_E_NOMEM;
 
-    for (uint32_t h = 0; h < count; h++) {
+    for (uint32_t h = 0; headers && h < count; h++) {
         const cox_status status = create(build, headers[h].text, &pieces->headers[h]);
         if (status)
             return status;
