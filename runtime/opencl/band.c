@@ -171,9 +171,10 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
         }
 
         /* Bytes that no kernel writes must keep their value, also on a device that works on a copy
-         * of the host's memory. */
+         * of the host's memory. Devices that share the memory have no copies, and there the
+         * unmapping would count as a write to rows that another device may have got since. */
         enum cox__access access = binding->access;
-        if (access == COX__WRITE &&
+        if (access == COX__WRITE && !instance->shared->subbuffers &&
             (binding->coverage != COX__COVERS_ALL || cox__has_gaps(binding)))
             access = COX__READ_WRITE;
 
