@@ -513,13 +513,6 @@ static const char *wrong_buffer(const cox_session *session, const cox_buffer *bu
     return buffer->runtime != session->runtime ? "belongs to another runtime" : "too short";
 }
 
-/* The session whose devices have newer rows of the buffer than the host's memory, or NULL. */
-static const cox_session *keeper_of(const cox_buffer *buffer)
-{
-    struct cox__buffer_life *life = atomic_load(&buffer->life);
-    return life ? atomic_load(&life->keeper) : NULL;
-}
-
 /* Check the buffer of binding `i`, with those before it. */
 static cox_status check_buffer(const cox_session *session, const struct cox__frame_spec *frame,
                                uint32_t i)
@@ -545,13 +538,9 @@ static cox_status check_buffer(const cox_session *session, const struct cox__fra
         return COX_E_INVALID;
     }
 
-    const struct cox_session *keeper = keeper_of(buffer);
-    if (keeper && (keeper != session || !(pipeline->stays >> i & 1))) {
-        cox__log(log, COX_LOG_ERROR,
-                 "buffer %u (%s): devices of %s have its newest rows; call cox_session_fetch first",
-                 i, binding->name, keeper == session ? "this session" : "another session");
-        return COX_E_INVALID;
-    }
+    const cox_status status = cox__directory_check(session, i, buffer);
+    if (status)
+        return status;
 
     for (uint32_t j = 0; j < i; j++)
         if (frame->buffers[j] == buffer &&

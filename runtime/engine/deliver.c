@@ -14,7 +14,6 @@
 #include "engine/failure/probation.h"
 #include "engine/failure/directory.h"
 #include "engine/failure/relocate.h"
-#include "engine/failure/residency.h"
 #include "engine/failure/verify.h"
 
 #include <string.h>
@@ -35,9 +34,10 @@ static struct cox__frame *complete_head(struct cox_session *session)
         return NULL;
 
     struct cox__frame *frame = cox__order_at(&session->order, 0);
-    if (!cox__frame_is_complete(frame) || !cox__residency_is_fetched(frame) ||
-        cox__relocate_holds(session, frame))
+    if (!cox__frame_is_complete(frame) || cox__relocate_holds(session, frame))
         return NULL;
+    if (frame->fetch && !frame->status && !cox__directory_is_fetched(session, frame))
+        return NULL; /* another frame's bands bring the rows */
 
     return frame;
 }

@@ -122,8 +122,6 @@ static void start_frame(struct cox_session *session, struct cox__frame *frame, b
 
     frame->status = cox__buffers_status(frame);
     if (frame->status == COX_OK)
-        frame->status = cox__directory_check(session, frame);
-    if (frame->status == COX_OK)
         frame->status = cox__directory_open(session, frame);
     if (session->no_device)
         frame->status = cox__device_any_joined(&session->devices) ? COX_E_DEVICE_LOST

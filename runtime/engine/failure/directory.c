@@ -151,6 +151,30 @@ static void adopt(struct cox__kept *kept, const struct cox__pipeline *pipeline, 
     kept->all_rows = cox__kept_rows(pipeline, binding);
 }
 
+/* The session whose devices have newer rows of the buffer than the host's memory, or NULL. */
+static const struct cox_session *keeper_of(const cox_buffer *buffer)
+{
+    const struct cox__buffer_life *life = atomic_load(&buffer->life);
+    if (!life)
+        return NULL;
+
+    return atomic_load(&life->keeper);
+}
+
+cox_status cox__directory_check(const struct cox_session *session, uint32_t binding,
+                                const cox_buffer *buffer)
+{
+    const struct cox_session *keeper = keeper_of(buffer);
+    if (!keeper || (keeper == session && session->pipeline.stays >> binding & 1))
+        return COX_OK;
+
+    cox__log(&session->runtime->log, COX_LOG_ERROR,
+             "buffer %u (%s): devices of %s have its newest rows; call cox_session_fetch first",
+             binding, session->pipeline.bindings[binding].name,
+             keeper == session ? "this session" : "another session");
+    return COX_E_INVALID;
+}
+
 /* ---- frames ---- */
 
 static cox_status open_binding(struct cox_session *session, struct cox__frame *frame,
@@ -223,12 +247,17 @@ cox_status cox__directory_open(struct cox_session *session, struct cox__frame *f
 {
     const struct cox__pipeline *pipeline = &session->pipeline;
     for (uint32_t i = 0; i < pipeline->binding_count; i++) {
-        if (!(pipeline->stays >> i & 1) || !frame->buffers[i])
+        if (!frame->buffers[i])
             continue;
+
+        cox_status status = cox__directory_check(session, i, frame->buffers[i]);
+        if (status)
+            return status;
         if (frame->fetch)
             return open_fetch(session, frame, i);
 
-        const cox_status status = open_binding(session, frame, i);
+        if (pipeline->stays >> i & 1)
+            status = open_binding(session, frame, i);
         if (status)
             return status;
     }
@@ -263,26 +292,13 @@ void cox__directory_close(struct cox_session *session, const struct cox__frame *
             close_binding(session, frame, i);
 }
 
-cox_status cox__directory_check(const struct cox_session *session, const struct cox__frame *frame)
+bool cox__directory_is_fetched(const struct cox_session *session, const struct cox__frame *frame)
 {
-    for (uint32_t i = 0; i < session->pipeline.binding_count; i++) {
-        const struct cox__buffer_life *life = NULL;
-        if (frame->buffers[i])
-            life = atomic_load(&frame->buffers[i]->life);
+    for (uint32_t i = 0; i < session->pipeline.binding_count; i++)
+        if (frame->held.kept[i] && !is_on_host(session, frame->held.kept[i]))
+            return false;
 
-        const struct cox_session *keeper = NULL;
-        if (life)
-            keeper = atomic_load(&life->keeper);
-        if (!keeper || (keeper == session && session->pipeline.stays >> i & 1))
-            continue;
-
-        cox__log(&session->runtime->log, COX_LOG_ERROR,
-                 "buffer %u (%s): devices of %s have its newest rows; call cox_session_fetch first",
-                 i, session->pipeline.bindings[i].name,
-                 keeper == session ? "this session" : "another session");
-        return COX_E_INVALID;
-    }
-    return COX_OK;
+    return true;
 }
 
 void cox__directory_forget(struct cox_session *session, uint32_t device)

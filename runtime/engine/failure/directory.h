@@ -36,16 +36,20 @@ static inline uint32_t cox__kept_rows(const struct cox__pipeline *pipeline, uint
 bool cox__directory_allocate(struct cox_session *session);
 void cox__directory_free(struct cox_session *session);
 
-/* Open entries for the buffers of a frame that starts. Errors (logged): E_INVALID, E_NOMEM. Call
- * cox__directory_close even so. */
+/* Whether the session may use the buffer: no other session keeps it, and this session keeps it only
+ * if it stays in this binding. Errors (logged): E_INVALID. Any thread. */
+cox_status cox__directory_check(const struct cox_session *session, uint32_t binding,
+                                const cox_buffer *buffer);
+
+/* Check the buffers of a frame that starts, and open entries for those that stay. Errors (logged):
+ * E_INVALID, E_NOMEM. Call cox__directory_close even so. */
 cox_status cox__directory_open(struct cox_session *session, struct cox__frame *frame);
+
+/* Whether the host's memory has all rows of the frame's buffers that stay. */
+bool cox__directory_is_fetched(const struct cox_session *session, const struct cox__frame *frame);
 
 /* The frame has left its buffers (cox__buffers_leave). */
 void cox__directory_close(struct cox_session *session, const struct cox__frame *frame);
-
-/* Whether the frame may use all of its buffers: no other session keeps one, and this session keeps
- * only those that stay in the frame. Errors (logged): E_INVALID. */
-cox_status cox__directory_check(const struct cox_session *session, const struct cox__frame *frame);
 
 /* The device is lost, and with it all rows that it had. */
 void cox__directory_forget(struct cox_session *session, uint32_t device);

@@ -440,6 +440,22 @@ static bool plan_fetches(struct cox_session *session, struct cox__frame *frame, 
     return true;
 }
 
+/* Add FETCH bands for those of the rows that neither the device nor the host has, and that are not
+ * on their way. False: as plan_fetches. */
+static bool plan_missing(struct cox_session *session, struct cox__frame *frame, uint32_t binding,
+                         uint32_t device, struct cox__row_range rows)
+{
+    for (uint32_t row = rows.first; row < rows.end;) {
+        const struct stretch at = stretch_at(frame, binding, device, row, rows.end);
+        if (!at.on_device && !at.on_host && !at.coming &&
+            !plan_fetches(session, frame, binding, at.rows))
+            return false;
+
+        row = at.rows.end;
+    }
+    return true;
+}
+
 /* Add FETCH bands for rows that a band on the device reads, unless the device or the host has
  * them or a fetch is under way. False: no device has the rows any more, or they are in too many
  * pieces. */
@@ -450,17 +466,9 @@ static bool plan_fetches_for(struct cox_session *session, struct cox__frame *fra
         if (!reads(frame->pipeline, frame->pass, i))
             continue;
 
-        const struct cox__row_range needed = rows_of(frame->pipeline, frame->pass, i, first_row,
-                                                     rows);
-
-        for (uint32_t row = needed.first; row < needed.end;) {
-            const struct stretch at = stretch_at(frame, i, device, row, needed.end);
-            if (!at.on_device && !at.on_host && !at.coming &&
-                !plan_fetches(session, frame, i, at.rows))
-                return false;
-
-            row = at.rows.end;
-        }
+        if (!plan_missing(session, frame, i, device,
+                          rows_of(frame->pipeline, frame->pass, i, first_row, rows)))
+            return false;
     }
     return true;
 }
@@ -491,30 +499,12 @@ static bool plan_fetch_frame(struct cox_session *session, struct cox__frame *fra
 
     for (uint32_t i = 0; i < frame->pipeline->binding_count && planned; i++) {
         const struct cox__kept *kept = frame->held.kept[i];
-        for (uint32_t row = 0; kept && planned && row < kept->all_rows;) {
-            const struct stretch at = stretch_at(frame, i, NOWHERE, row, kept->all_rows);
-            if (!at.on_host && !at.coming)
-                planned = plan_fetches(session, frame, i, at.rows);
-            row = at.rows.end;
-        }
+        if (kept)
+            planned = plan_missing(session, frame, i, NOWHERE,
+                                   (struct cox__row_range){0, kept->all_rows});
     }
 
     return frame->band_count > before || !planned;
-}
-
-bool cox__residency_is_fetched(const struct cox__frame *frame)
-{
-    if (!frame->fetch || frame->status)
-        return true;
-
-    for (uint32_t i = 0; i < frame->pipeline->binding_count; i++) {
-        const struct cox__kept *kept = frame->held.kept[i];
-        if (kept && !stretch_at(frame, i, NOWHERE, 0, kept->all_rows).on_host)
-            return false;
-        if (kept && stretch_at(frame, i, NOWHERE, 0, kept->all_rows).rows.end < kept->all_rows)
-            return false;
-    }
-    return true;
 }
 
 bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)

@@ -58,9 +58,6 @@ void cox__residency_note_done(struct cox__frame *frame, const struct cox__job *j
 /* A band has failed, or will not be done. For bands other than FETCH there is nothing to note. */
 void cox__residency_note_failed(struct cox__frame *frame, uint32_t band);
 
-/* False: the frame fetches rows (cox__frame.fetch), and some are not in the host's memory yet. */
-bool cox__residency_is_fetched(const struct cox__frame *frame);
-
 /* The device is lost, and with it what it had of the running frames. */
 void cox__residency_forget(const struct cox__order *order, uint32_t device);
 
