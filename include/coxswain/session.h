@@ -509,19 +509,21 @@ struct cox_session_params {
     /* The share of bands that a second device repeats, to compare every bit. 0 to 1.
      *
      * If the results differ, both devices repeat the rows. A device that is shown to be wrong is
-     * given up, and its rows are done again. Otherwise the frame ends with COX_E_MISMATCH, and the
-     * log says what may be wrong: a device, or a kernel that is not deterministic, that reads rows
-     * beyond its own, or that reads what its output held before. */
+     * given up, and its rows are done again. Otherwise the frame ends with COX_E_MISMATCH.
+     *
+     * The log says what may be wrong. It is a device or the kernel. Such a kernel is not
+     * deterministic, reads rows beyond its own, or reads what its output held before. */
     double verify;
 
     /* Check mode, to test kernels before they are shipped. Before each frame, every pass runs many
      * times on copies of the frame's buffers, in one band and in random bands, on each device.
-     * Memory that a band must not read holds random bytes. It finds:
-     *   rows that are read beyond halo_rows or written beyond the band
-     *   elements that no work-item writes, or that are read before they are written
-     *   results that depend on the bands, on the device, or on the order of work-groups
-     *   effects of work-items beyond `columns` and `rows`
-     *   writes to inputs, merged sums that are not exact, and `done` functions that are not pure
+     * Memory that a band must not read holds random bytes. Check mode finds these mistakes:
+     *   Rows are read beyond halo_rows, or written beyond the band.
+     *   No work-item writes an element, or an element is read before it is written.
+     *   Results depend on the bands, on the device, or on the order of work-groups.
+     *   Work-items beyond `columns` and `rows` have an effect.
+     *   An input is written, a merged sum is not exact, or a `done` function is not pure.
+     *
      * Each finding has a log line of level COX_LOG_ERROR, at most 8 for a frame. The frame then
      * does not run: cox_session_run and cox_session_submit return COX_E_MISMATCH.
      *
@@ -613,8 +615,8 @@ COX_API COX_MUST_CHECK cox_status cox_compile(cox_runtime *runtime,
  *   The call is made in a child process after fork. */
 COX_API void cox_session_destroy(cox_session **session);
 
-/* Compile and time the kernels on every device now, with buffers of zeros, so that the first frame
- * is not slower than others. `constants` is as in a frame. No effect after the first frame.
+/* Compile and time the kernels on every device now, with buffers of zeros. The first frame is then
+ * not slower than others. `constants` is as in a frame. No effect after the first frame.
  *
  * Blocks until all devices have run. Not from a callback.
  *

@@ -217,7 +217,7 @@ static cox_status check_arguments(const struct cox__resolved *r,
     return COX_OK;
 }
 
-/* The field of a variant that is set, but never read; NULL if there is none. */
+/* A field that the variant sets and the library does not read. NULL = all set fields are read. */
 static const char *find_ignored(const struct cox_pass *variant, const char *kernel)
 {
     if (variant->kernel && strcmp(variant->kernel, kernel) != 0)

@@ -177,7 +177,7 @@ static bool is_qualifier(struct token token)
     return false;
 }
 
-/* What OpenCL C has and a session cannot give; NULL = the token is none of these. */
+/* The type or qualifier of OpenCL C that a session cannot give. NULL = it can give the token. */
 static const char *find_foreign(struct token token)
 {
     static const char *const words[] = {

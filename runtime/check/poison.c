@@ -1,7 +1,7 @@
 /* The memory of runs: how it is laid out, and what it holds before a run.
  *
- * A margin is as large as the buffer with one row for each row of the pass, so that a kernel which
- * mistakes frame rows for rows of its band stays in the margin.
+ * A margin is as large as the buffer with one row for each row of the pass. A kernel that takes
+ * frame rows for rows of its band then stays in the margin.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parts.h"
 #include "base/bounds.h"

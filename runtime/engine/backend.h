@@ -184,8 +184,8 @@ struct cox__trial_memory {
     uint32_t origin; /* the buffer row at `start` */
 };
 
-/* One band of a pass, run alone and on memory of its own. Check mode (check/check.h) looks at every
- * byte of the memory afterwards, also at those that the kernels are not given. */
+/* One band of a pass that runs alone on separate memory. Check mode (check/check.h) then looks at
+ * every byte of the memory, also at bytes outside of what the kernels get. */
 struct cox__trial {
     uint32_t pass;
     uint32_t first_row;

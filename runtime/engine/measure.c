@@ -5,8 +5,8 @@
  *
  *   cheap  The whole pass is timed. So the time includes fixed costs, which matter then.
  *   dear   Slices are timed. They grow until their time is long enough to be exact, and until it
- *          grows with the rows: a device with many cores needs no longer for twice as many rows
- *          while there are cores without work.
+ *          grows with the rows. A small slice leaves some cores without work, so twice as many rows
+ *          take no longer.
  *
  * Owns struct cox__measure.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -7,8 +7,8 @@
 #include "session_parts.h"
 
 /* Begin the runs of a device in a pass of `rows` rows, where bands begin at multiples of `unit`.
- * `most`: the most rows of a slice. `known_ns`: its time for the whole pass from a device profile,
- * or 0. `only`: it is the session's only device, so there is nothing to compare. */
+ * A slice has at most `most` rows. `known_ns` is the device's time for the whole pass by a device
+ * profile, or 0. `only`: the session has no other device to compare with. */
 void cox__measure_begin(struct cox__measure *measure, uint32_t rows, uint32_t unit, uint32_t most,
                         uint64_t known_ns, bool only);
 

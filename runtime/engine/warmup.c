@@ -204,7 +204,7 @@ static void begin_pass(struct cox_session *session)
 
 /* ---- what a run shows ---- */
 
-/* The bands of a device in the finished run, as one. `rows` is 0 if it had none. */
+/* The bands of a device in the finished run, as one. `rows` is 0 if the device had no band. */
 static struct cox_band_report sum_of_bands(const struct cox__frame *frame, uint32_t device)
 {
     struct cox_band_report sum = {.submit_ns = UINT64_MAX};
@@ -452,7 +452,7 @@ static bool begin_fill(struct cox_session *session)
     return true;
 }
 
-/* Begin the next run. False: there is none. */
+/* Begin the next run. False: all runs are over. */
 static bool begin_run(struct cox_session *session)
 {
     struct cox__warmup *warmup = &session->warmup;

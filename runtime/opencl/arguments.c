@@ -245,8 +245,8 @@ static size_t size_of_type(const struct pair *pair)
     return required[0];
 }
 
-/* Check the size of a struct, which the driver may not do: two sizes cannot both be right. `code`:
- * what the driver says about the size that the session gives. */
+/* Check the size of a struct. Some drivers accept any size, but two sizes cannot both be right.
+ * `code`: the driver's answer to the size that the session gives. */
 static cox_status check_struct(const struct pair *pair, cl_int code)
 {
     if (pair->arg->kind != COX__ARG_KIND_PARAMS || !pair->made->stage->texts ||
@@ -332,7 +332,7 @@ static cox_status check_count(struct cox__instance *instance, const struct cox__
                                      count, made->stage->arg_count);
 }
 
-/* Make the pair of an argument. What it takes is zeros if the driver does not report it. */
+/* Make the pair of an argument. `takes` is zeros if the driver reports nothing. */
 static struct pair pair_of(struct cox__instance *instance, const struct cox__pass *pass,
                            const struct cox__cl_stage *made, uint32_t index)
 {

@@ -1,5 +1,5 @@
-/* Trials of check mode: one band's kernels on buffers of their own, which are larger than what the
- * kernels are given.
+/* Trials of check mode: one band's kernels run on separate buffers. The buffers are larger than
+ * what the kernels get.
  *
  * The kernels get the same arguments as in a frame: sub-buffers at aligned offsets, and images. A
  * kernel that goes beyond a sub-buffer stays in the larger buffer, whose bytes all come back.

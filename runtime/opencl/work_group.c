@@ -3,8 +3,8 @@
  *
  * A size that the application or the kernel (reqd_work_group_size) states is a promise: a kernel
  * may count on it. A device that does not allow it leaves the session. If neither states a size,
- * any will do, and the library chooses one. A kernel with local memory counts on its groups nearly
- * always, so their size must be stated: the library's choice would be right on one device and wrong
+ * any will do, and the library chooses one. A kernel with local memory nearly always counts on its
+ * groups, so their size must be stated. The library's choice would be right on one device and wrong
  * on another.
  *
  * The choice: a group is a power of two wide and high. On a CPU it has 64 work-items, else 256, or

@@ -1,11 +1,13 @@
 /* Kernels compiled ahead of time, which an application gives as cox_pass.code: SPIR-V, or the
  * content of a file that cox_compile wrote.
  *
- * Such a file has an entry for each device, in the format of the cache's entries: a magic number,
- * the key, the length, the content, a SHA-256 of all. The key names the device, its driver and the
- * library's version. So a driver never sees a binary that is damaged or was made for another one,
- * which some drivers do not survive. The digest finds damage, not an attacker: whoever may change
- * the file may run code.
+ * Such a file has an entry for each device, in the format of the cache's entries. An entry is a
+ * magic number, the key, the length, the content and a SHA-256 of all. The key names the device,
+ * its driver and the library's version.
+ *
+ * Some drivers end the process on a binary that is damaged or was made for another driver. Because
+ * of key and digest they do not get one. The digest does not stop attackers: a user who can change
+ * the file can run code.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_STORE_CODE_H
 #define COX_STORE_CODE_H
@@ -23,8 +25,8 @@ enum cox__code_kind {
 /* By the first bytes. */
 enum cox__code_kind cox__code_kind_of(const void *code, size_t bytes);
 
-/* Find the entry of a key. Returns its content, which lies in `code`, or NULL: there is none, or
- * `*damaged`. */
+/* Find the entry of a key. Returns its content, which lies in `code`. NULL = `code` has no such
+ * entry, or it is damaged (`*damaged`). */
 const void *cox__code_find(const void *code, size_t bytes, const unsigned char key[32],
                            size_t *entry_bytes, bool *damaged);
 

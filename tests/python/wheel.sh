@@ -1,5 +1,5 @@
 #!/bin/sh
-# A wheel that is built offline against the installed library works in a folder of its own.
+# A wheel that is built offline against the installed library works in any folder.
 #   wheel.sh CMAKE BUILD_DIR SOURCE_DIR PYTHON
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"

@@ -16,9 +16,11 @@ struct kernel_files {
     const char *output; /* path of the file for the compiled code; NULL = none */
 };
 
-/* Compile the kernel for every device of the runtime. Returns 0, or the exit status after it has
- * written the reason to standard error. `*status` is the library's, whose log has the reason: the
- * caller writes it if this is an error. Blocks for the compilation. */
+/* Compile the kernel for every device of the runtime. Blocks for the compilation.
+ *
+ * Returns 0 if all files could be used. Otherwise it writes the reason to standard error and
+ * returns the exit status. `*status` is the library's status. If it is an error, the log has the
+ * reason, and the caller writes it. */
 int compile_kernel(cox_runtime *runtime, const struct kernel_files *files, cox_status *status);
 
 #endif

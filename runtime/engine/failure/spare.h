@@ -50,8 +50,8 @@ void cox__spare_digest(struct cox__backend *backend, const struct cox__pass *pas
                        struct cox__mem *const *mems, const void *partials, uint32_t first_row,
                        uint32_t rows, unsigned char digest[32]);
 
-/* What a pass wrote in these rows: its size, a copy of it from `mems`, and the binding and buffer
- * row of the byte `at` of such a copy. */
+/* The result of a pass in these rows. The first function gives its size. The second copies it from
+ * `mems`. The third finds the binding and the buffer row of byte `at` of such a copy. */
 size_t cox__spare_result_bytes(const struct cox__pass *pass, uint32_t first_row, uint32_t rows);
 void cox__spare_copy_result(struct cox__backend *backend, const struct cox__pass *pass,
                             struct cox__mem *const *mems, uint32_t first_row, uint32_t rows,

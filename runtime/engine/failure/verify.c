@@ -2,9 +2,9 @@
  * results are compared bit for bit.
  *
  * If the band's owner and its peer disagree, there is a vote (enum cox__vote_state). Each of the
- * two first repeats the rows itself, because a kernel that is not deterministic looks like a faulty
- * device. For these repetitions everything that a result must not depend on is changed: what the
- * outputs held before, and the rows beside those that the band may read.
+ * two first repeats the rows, because a kernel that is not deterministic looks like a faulty
+ * device. For these repetitions the engine changes what a result must not depend on: the outputs'
+ * old contents, and rows just outside of those that the band may read.
  *
  *   owner    peer
  *   repeats  repeats  and then                                        faulty is
@@ -21,7 +21,7 @@
  *                                                                     deterministic
  *                     they are equal                                  the kernel: it reads what it
  *                                                                     must not
- *   The frame's input and the copy for the check are not equal.       unknown: someone writes there
+ *   The frame's input and the copy for the check are not equal.       unknown: it is written to
  *
  * (1) Perhaps the kernel reads beyond its rows, and a device has other bytes there.
  * (2) The device is convicted, and the log names the kernel as well.
@@ -33,8 +33,10 @@
  * If a voter fails, the band is checked again. An owner or peer that is lost cannot repeat its
  * result: the vote assumes that it would, and the third device decides.
  *
- * Not seen: a device that is alone, rows changed in place, a kernel whose results vary so seldom
- * that it looks like a device that errs at times, and an input that changes only before the check.
+ * These faults are not found:
+ *   A session has one device, or rows are changed in place.
+ *   A kernel's results vary so seldom that it looks like a device that errs at times.
+ *   An input changes only before the check.
  *
  * Owns each frame's `sampled`, `vote` and the bands' `checked`, and the devices' `agreed`.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -389,8 +391,8 @@ static void assume_repeated(struct cox__vote *vote, enum cox__vote_run first,
     vote->lost = true;
 }
 
-/* A device that can do the rows in one band, and is none of the two. The number of devices if there
- * is none. */
+/* A third device that can do the rows in one band. Returns the number of devices if no device
+ * can. */
 static uint32_t find_third(const struct cox_session *session, const struct cox__frame *frame)
 {
     uint32_t except = UINT32_C(1) << owner_of(frame) | UINT32_C(1) << frame->vote.peer;

@@ -24,7 +24,7 @@ struct mistake {
     const char *name, *wrong, *right;
     const char *finding; /* in the log of the wrong kernel */
     const char *buffer;  /* named by the same line; NULL = none */
-    int beyond;          /* so many rows beyond those that the line allows; 0 = any */
+    int beyond;          /* distance in rows from those that the line allows; 0 = any */
     uint32_t rows;       /* 0 = ROWS */
     enum content content;
     const struct cox_pass *passes;           /* NULL = one pass without arguments */

@@ -12,7 +12,7 @@
 static cox_runtime *runtime;
 static cox_session *session;
 
-/* A processor, two halves of one, a processor like a GPU with memory of its own, and llvmpipe as a GPU. */
+/* A CPU, two halves of one, a CPU in staged mode, and llvmpipe as a GPU. */
 enum setup { SETUP_CPU, SETUP_HALVES, SETUP_STAGED, SETUP_LLVMPIPE, SETUPS };
 
 /* Open the runtime of a set-up. False: this machine lacks it. */

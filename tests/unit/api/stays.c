@@ -1,5 +1,5 @@
-/* Buffers that stay on devices from frame to frame, on real devices: iterations whose frames read what the frame before
- * has written, tables that seldom change, and the order between devices, the host and other sessions.
+/* Buffers that stay on devices from frame to frame, on real devices. In iterations each frame reads what the frame
+ * before has written. Tables seldom change. The host and other sessions use the buffers too.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/captured_log.h"
 #include <coxswain/coxswain.h>
@@ -289,7 +289,7 @@ Test(stays, another_session_gets_a_buffer_after_a_fetch)
     model(expected, next);
     check(buffers[2], next);
 
-    /* What the other session writes, this one's devices read anew. */
+    /* This session's devices read again what the other session has written. */
     cr_assert_eq(cox_session_run(other, &(struct cox_frame){.buffers = COX_BUFFERS(buffers[2], buffers[0])}), COX_OK);
     cr_assert_eq(cox_session_fetch(other, buffers[0]), COX_OK);
     model(next, expected);

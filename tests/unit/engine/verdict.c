@@ -8,7 +8,7 @@
 
 TestSuite(engine_verdict, .timeout = 600);
 
-/* Both work on host memory, so a kernel sees the rows beside its own. */
+/* Both work on host memory, so a kernel can read the rows next to its band. */
 static const struct fake_params duo = {
     .device_count = 2,
     .devices = {{.name = "alpha", .ns_per_row = 1e5}, {.name = "beta", .type = COX_DEVICE_GPU, .ns_per_row = 1e5}},
