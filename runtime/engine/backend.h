@@ -139,8 +139,9 @@ struct cox__job {
     uint32_t rows;
     struct cox__mem *const *mems; /* per binding; valid until the job has ended, like `params` */
     const void *params;
-    bool alone;  /* no other band is under way on the instance, so only its own parts overlap */
-    bool polled; /* the engine polls it closely and needs no post */
+    bool alone;    /* no other band is under way on the instance, so only its own parts overlap */
+    bool polled;   /* the engine polls it closely and needs no post */
+    bool in_parts; /* other devices get bands in the same turn: job_submit may enqueue a part */
 
     /* On an instance that keeps rows (instance_resident): */
     /* bindings for which the job uses the instance's memory of the frame, a bit for each; 0 =
@@ -163,6 +164,7 @@ struct cox__job {
     bool fetch; /* runs no kernel; ranges[0] is copied out */
 
     /* Filled in by the backend. */
+    bool unfinished; /* job_continue must enqueue more before the job can end */
     /* job_poll returns RUNNING, but one command of the job has failed; others may still run */
     bool failing;
     /* When the job ended, on the backend's clock: converted from the device's clock, or observed by
@@ -205,7 +207,7 @@ struct cox__trial {
 struct cox__post {
     void (*post)(void *ctx, struct cox__job *job);
     void *ctx;
-    /* supervises the driver calls in job_submit, instance_flush and job_poll */
+    /* supervises the driver calls in job_submit, job_continue, instance_flush and job_poll */
     struct cox__watchdog *watchdog;
 };
 
@@ -274,6 +276,9 @@ struct cox__backend_ops {
      * the job has run, and the job is not posted. If only some commands could be enqueued, the
      * call succeeds and the job fails. */
     cox_status (*job_submit)(struct cox__backend *backend, struct cox__job *job);
+    /* Enqueue the next part of an `unfinished` job, without a flush. On an error the job fails. NULL
+     * = jobs have one part. */
+    void (*job_continue)(struct cox__backend *backend, struct cox__job *job);
     void (*instance_flush)(struct cox__backend *backend, struct cox__instance *instance);
     /* Ask the device for the state of a submitted job. If it is DONE, the profile is filled in.
      * After DONE or FAILED the queue slot is free, and no command writes the band's rows any

@@ -25,6 +25,9 @@ static void expect_calls(struct cox_session *session, const struct cox__queue *q
 
 /* ---- submit ---- */
 
+/* The mean of the enqueue times is over about this many bands. */
+#define ENQUEUE_WINDOW 8
+
 static struct cox__queue_slot *free_slot(const struct cox__queue *queue)
 {
     for (uint32_t i = 0; i < queue->slot_count; i++)
@@ -110,8 +113,9 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     return true;
 }
 
-/* Submit a band. False: the device's queue is full. */
-static bool submit_band(struct cox_session *session, struct cox__frame *frame, uint32_t band)
+/* Submit a band, or its first part. False: the device's queue is full. */
+static bool submit_band(struct cox_session *session, struct cox__frame *frame, uint32_t band,
+                        bool in_parts)
 {
     struct cox_band_report *report = &frame->reports[band];
     struct cox__device *device = &session->devices.list[report->device];
@@ -124,6 +128,7 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
     if (!fill_slot(session, slot, frame, band))
         return true;
 
+    slot->job.in_parts = in_parts;
     slot->submit_ns = report->submit_ns = cox__engine_now(session->runtime);
     cox__transition_slot(slot, COX__SLOT_BUSY);
     cox__transition_band(&frame->bands[band], COX__BAND_QUEUED);
@@ -137,8 +142,12 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
         return true;
     }
 
+    const uint64_t ns = cox__elapsed_ns(slot->submit_ns, cox__engine_now(session->runtime));
+    device->enqueue_ns = ((ENQUEUE_WINDOW - 1) * device->enqueue_ns + ns) / ENQUEUE_WINDOW;
+
     cox__timing_plan_poll(device, slot);
     queue->unflushed = true;
+    queue->unfinished |= slot->job.unfinished;
 
     return true;
 }
@@ -158,12 +167,53 @@ static bool may_submit(const struct cox__devices *devices, const struct cox__fra
            cox__residency_is_ready(frame, band);
 }
 
+/* Whether more than one device gets bands of the frame now. */
+static bool several_devices(const struct cox__devices *devices, const struct cox__frame *frame,
+                            uint32_t reserved)
+{
+    uint32_t first = UINT32_MAX;
+
+    for (uint32_t b = 0; b < frame->band_count; b++) {
+        if (!may_submit(devices, frame, b, reserved, false))
+            continue;
+        if (first == UINT32_MAX)
+            first = frame->reports[b].device;
+        if (frame->reports[b].device != first)
+            return true;
+    }
+
+    return false;
+}
+
+/* Of the devices that are not in `done` (a bit each), the one that enqueues fastest; UINT32_MAX =
+ * none is left. */
+static uint32_t fastest_enqueuer(const struct cox__devices *devices, uint32_t done)
+{
+    uint32_t fastest = UINT32_MAX;
+
+    for (uint32_t d = 0; d < devices->count; d++)
+        if (!(done >> d & 1) && (fastest == UINT32_MAX ||
+                                 devices->list[d].enqueue_ns < devices->list[fastest].enqueue_ns))
+            fastest = d;
+
+    return fastest;
+}
+
+/* A device that enqueues fast does not wait for slower ones. */
 bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
 {
     bool progress = false;
-    for (uint32_t b = 0; b < frame->band_count; b++)
-        if (may_submit(&session->devices, frame, b, reserved, false))
-            progress |= submit_band(session, frame, b);
+    uint32_t done = reserved;
+    const bool several = several_devices(&session->devices, frame, reserved);
+
+    for (uint32_t d; (d = fastest_enqueuer(&session->devices, done)) != UINT32_MAX;) {
+        for (uint32_t b = 0; b < frame->band_count; b++)
+            if (frame->reports[b].device == d &&
+                may_submit(&session->devices, frame, b, reserved, false))
+                progress |= submit_band(session, frame, b, several);
+
+        done |= UINT32_C(1) << d;
+    }
 
     cox__queue_flush(session);
 
@@ -175,7 +225,7 @@ bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *
 {
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (may_submit(&session->devices, frame, b, reserved, true) &&
-            submit_band(session, frame, b)) {
+            submit_band(session, frame, b, false)) {
             cox__queue_flush(session);
             return true;
         }
@@ -185,23 +235,72 @@ bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *
 
 /* ---- flush ---- */
 
-void cox__queue_flush(struct cox_session *session)
+static bool takes_calls(const struct cox__queue *queue)
+{
+    const enum cox__queue_state state = atomic_load(&queue->state);
+    return !queue->stuck && (state == COX__QUEUE_LIVE || state == COX__QUEUE_DRAINING);
+}
+
+static void flush_queues(struct cox_session *session)
 {
     struct cox__backend *backend = session->runtime->backend;
 
     for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);) {
         struct cox__queue *queue = walk.queue;
-        const enum cox__queue_state state = atomic_load(&queue->state);
-        if (!queue->unflushed || queue->stuck ||
-            (state != COX__QUEUE_LIVE && state != COX__QUEUE_DRAINING))
+        if (!queue->unflushed || !takes_calls(queue))
             continue;
 
         queue->unflushed = false;
         expect_calls(session, queue);
         backend->ops->instance_flush(backend, queue->instance);
-        if (state == COX__QUEUE_LIVE)
+        if (atomic_load(&queue->state) == COX__QUEUE_LIVE)
             cox__timing_plan_deadlines(session, queue);
     }
+}
+
+/* Enqueue the next part of each job of a queue. */
+static void continue_jobs(struct cox_session *session, struct cox__queue *queue)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    bool unfinished = false;
+
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
+        struct cox__queue_slot *slot = &queue->slots[i];
+        if (!cox__slot_can_be_polled(slot) || !slot->job.unfinished)
+            continue;
+
+        queue->unflushed = true;
+        expect_calls(session, queue);
+        backend->ops->job_continue(backend, &slot->job);
+        unfinished |= slot->job.unfinished;
+    }
+
+    queue->unfinished = unfinished;
+}
+
+/* Returns whether a queue was continued. */
+static bool continue_queues(struct cox_session *session)
+{
+    bool any = false;
+    for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);) {
+        if (!walk.queue->unfinished || !takes_calls(walk.queue))
+            continue;
+
+        continue_jobs(session, walk.queue);
+        any = true;
+    }
+
+    return any;
+}
+
+/* Each device gets the next part of its bands before any device gets the one after. So all devices
+ * begin early. Enqueueing a whole band of eight kernels took 120 us on an NVIDIA H200, and the next
+ * device had nothing to do for as long. */
+void cox__queue_flush(struct cox_session *session)
+{
+    do
+        flush_queues(session);
+    while (continue_queues(session));
 }
 
 /* ---- completion ---- */

@@ -270,7 +270,8 @@ struct cox__queue {
     struct cox__instance *instance;
     struct cox__queue_slot *slots;
     bool unflushed;
-    bool convicted; /* the device computes wrongly: the queue's remaining bands do not count */
+    bool unfinished; /* a job of it may have parts that are not enqueued yet */
+    bool convicted;  /* the device computes wrongly: the queue's remaining bands do not count */
     /* The thread that is stuck in a driver call of the instance; NULL = none. Until it returns, do
      * not call the instance. */
     struct cox__stuck_thread *stuck;
@@ -330,6 +331,7 @@ struct cox__device {
     uint32_t lost;
     uint32_t returned;
 
+    uint64_t enqueue_ns;   /* mean time of job_submit */
     bool blocks_in_submit; /* runs kernels inside the enqueue call: its bands are submitted last */
     uint32_t resident;     /* bindings of which its instance keeps rows, a bit for each */
     /* its driver's callbacks come late (20 ms with NVIDIA), so the engine polls */

@@ -8,7 +8,8 @@
  * out. The kernels wait for the copies in, and the copies out for the kernels. A band that is alone
  * on its device is cut into pieces, so that the copies of one piece overlap the kernels of another.
  * Otherwise the bands overlap each other, and each is one piece: every command costs the scheduler
- * thread 6 to 15 us on an NVIDIA H200. The wait lists stay within one device. The engine decides
+ * thread 6 to 15 us on an NVIDIA H200. A band that copies few rows uses the compute queue alone: a
+ * wait between queues would take longer than the copies. The wait lists stay within one device. The engine decides
  * which rows to copy of those that stay on the device from pass to pass (frame_set.c).
  *
  * In every mode, images (image.c) wrap the host's memory, or are written from it before the
@@ -235,7 +236,8 @@ static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job
     if (status == COX_OK)
         status = clear_partials(instance, cox__cl_pass(instance, job), slot, mems);
     if (status == COX_OK)
-        status = cox__cl_stages_run(instance, &launch, NULL);
+        status = cox__cl_stages_run(instance, &launch, 0, cox__cl_pass(instance, job)->stage_count,
+                                    NULL);
     if (status == COX_OK)
         status = map_objects(instance, slot);
     if (status == COX_OK)
@@ -260,7 +262,7 @@ struct copy {
     cl_event after; /* a copy out waits for it; NULL = none */
 };
 
-static cl_int copy_bytes(struct cox__instance *instance, char *host, const struct copy *copy,
+static cl_int copy_bytes(cl_command_queue queue, char *host, const struct copy *copy,
                          cl_event *event)
 {
     const size_t here = row_offset(copy->binding, copy->first);
@@ -268,15 +270,14 @@ static cl_int copy_bytes(struct cox__instance *instance, char *host, const struc
     const size_t bytes = rows_bytes(copy->binding, copy->count);
 
     if (copy->in)
-        return clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_IN], copy->mem, CL_FALSE, there,
-                                    bytes, host + here, 0, NULL, event);
-    return clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], copy->mem, CL_FALSE, there,
-                               bytes, host + here, copy->after != NULL,
-                               cox__cl_wait_list(&copy->after), event);
+        return clEnqueueWriteBuffer(queue, copy->mem, CL_FALSE, there, bytes, host + here, 0, NULL,
+                                    event);
+    return clEnqueueReadBuffer(queue, copy->mem, CL_FALSE, there, bytes, host + here,
+                               copy->after != NULL, cox__cl_wait_list(&copy->after), event);
 }
 
 /* Rows with gaps between them, which are not the frame's. */
-static cl_int copy_rectangle(struct cox__instance *instance, char *host, const struct copy *copy,
+static cl_int copy_rectangle(cl_command_queue queue, char *host, const struct copy *copy,
                              cl_event *event)
 {
     const size_t pitch = copy->binding->pitch_bytes;
@@ -284,12 +285,11 @@ static cl_int copy_rectangle(struct cox__instance *instance, char *host, const s
     const size_t region[3] = {cox__row_bytes(copy->binding), copy->count, 1};
 
     if (copy->in)
-        return clEnqueueWriteBufferRect(instance->queues[COX__CL_QUEUE_IN], copy->mem, CL_FALSE,
-                                        there, here, region, pitch, 0, pitch, 0, host, 0, NULL,
-                                        event);
-    return clEnqueueReadBufferRect(instance->queues[COX__CL_QUEUE_OUT], copy->mem, CL_FALSE, there,
-                                   here, region, pitch, 0, pitch, 0, host, copy->after != NULL,
-                                   cox__cl_wait_list(&copy->after), event);
+        return clEnqueueWriteBufferRect(queue, copy->mem, CL_FALSE, there, here, region, pitch, 0,
+                                        pitch, 0, host, 0, NULL, event);
+    return clEnqueueReadBufferRect(queue, copy->mem, CL_FALSE, there, here, region, pitch, 0, pitch,
+                                   0, host, copy->after != NULL, cox__cl_wait_list(&copy->after),
+                                   event);
 }
 
 static cox_status enqueue_copy(struct cox__instance *instance, const struct cox__job *job,
@@ -304,13 +304,19 @@ static cox_status enqueue_copy(struct cox__instance *instance, const struct cox_
         name = gaps ? "clEnqueueWriteBufferRect" : "clEnqueueWriteBuffer";
     }
 
+    cl_command_queue queue = instance->queues[COX__CL_QUEUE_OUT];
+    if (slot->staging.in_line)
+        queue = instance->queues[COX__CL_QUEUE_COMPUTE];
+    else if (copy->in)
+        queue = instance->queues[COX__CL_QUEUE_IN];
+
     cl_event event;
     cl_int code;
     const struct cox__driver_call call = cox__cl_call(instance);
     if (gaps)
-        code = copy_rectangle(instance, host, copy, &event);
+        code = copy_rectangle(queue, host, copy, &event);
     else
-        code = copy_bytes(instance, host, copy, &event);
+        code = copy_bytes(queue, host, copy, &event);
 
     return cox__cl_slot_enqueued(instance, slot, kind, &call, code, event, name);
 }
@@ -346,15 +352,6 @@ static cox_status copy_of_set(struct cox__instance *instance, const struct cox__
     return enqueue_copy(instance, job, slot, &copy);
 }
 
-/* Where a band's memory lies while it is enqueued piece by piece. */
-struct staging {
-    cl_mem mems[COX_BUFFERS_MAX];
-    uint32_t origins[COX_BUFFERS_MAX];      /* of the piece, for the kernel */
-    uint32_t band_origins[COX_BUFFERS_MAX]; /* of the band: where the slot's memory begins */
-    uint32_t band_counts[COX_BUFFERS_MAX];  /* buffer rows that the band touches */
-    bool cut;                               /* into pieces */
-};
-
 /* Copy those ranges of a binding that stay on the device and lie in rows first .. end - 1. */
 static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *job,
                               struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t first,
@@ -386,8 +383,8 @@ static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *j
 /* Copy in a piece's rows of one binding, and set where the kernels find it. A binding that is not
  * cut into pieces (HALO, WHOLE) is copied with the first piece, since a kernel reads all of it. */
 static cox_status copy_binding_in(struct cox__instance *instance, struct cox__job *job,
-                                  struct cox__cl_slot *slot, struct staging *state, uint32_t index,
-                                  uint32_t first_row, uint32_t rows, uint32_t piece)
+                                  struct cox__cl_slot *slot, struct cox__cl_staging *state,
+                                  uint32_t index, uint32_t first_row, uint32_t rows, uint32_t piece)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     const struct cox__binding *binding = &pass->bindings[index];
@@ -424,7 +421,7 @@ static cox_status copy_binding_in(struct cox__instance *instance, struct cox__jo
 }
 
 static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job *job,
-                                struct cox__cl_slot *slot, struct staging *state,
+                                struct cox__cl_slot *slot, struct cox__cl_staging *state,
                                 uint32_t first_row, uint32_t rows, uint32_t piece)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
@@ -442,7 +439,7 @@ static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job 
 }
 
 static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job *job,
-                                 struct cox__cl_slot *slot, const struct staging *state,
+                                 struct cox__cl_slot *slot, const struct cox__cl_staging *state,
                                  uint32_t first_row, uint32_t rows)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
@@ -498,7 +495,7 @@ static bool must_clear(const struct cox__job *job, const struct cox__binding *bi
 }
 
 static cox_status clear_outputs(struct cox__instance *instance, const struct cox__job *job,
-                                struct cox__cl_slot *slot, const struct staging *state)
+                                struct cox__cl_slot *slot, const struct cox__cl_staging *state)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     cox_status status = COX_OK;
@@ -538,56 +535,119 @@ static uint32_t rows_of_piece(const struct cox__instance *instance, const struct
     return instance->piece_rows[job->pass];
 }
 
-static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job *job,
-                                 struct cox__cl_slot *slot)
+/* Plan how the band is enqueued, and clear what its kernels must not see. */
+static cox_status begin_staged(struct cox__instance *instance, const struct cox__job *job,
+                               struct cox__cl_slot *slot)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-    const uint32_t piece_rows = rows_of_piece(instance, job);
-    struct staging state = {.cut = piece_rows < job->rows};
+    struct cox__cl_staging *state = &slot->staging;
+
+    *state = (struct cox__cl_staging){.piece_rows = rows_of_piece(instance, job)};
+    state->cut = state->piece_rows < job->rows;
+    state->in_line = !pass->images && !copies_rows(pass, job);
 
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (cox__by_rows(&pass->bindings[i]))
-            cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &state.band_origins[i],
-                                       &state.band_counts[i]);
+            cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &state->band_origins[i],
+                                       &state->band_counts[i]);
 
-    cox_status status = clear_partials(instance, pass, slot, state.mems);
-    if (status == COX_OK)
-        status = clear_outputs(instance, job, slot, &state);
-
-    for (uint32_t done = 0, piece = 0; status == COX_OK && done < job->rows; piece++) {
-        const uint32_t rows = cox__min_u64(job->rows - done, piece_rows);
-        const struct cox__cl_launch launch = {.job = job,
-                                              .slot = slot,
-                                              .first_row = job->first_row + done,
-                                              .rows = rows,
-                                              .mems = state.mems,
-                                              .origins = state.origins};
-        const uint32_t before = slot->event_count;
-
-        status = copy_piece_in(instance, job, slot, &state, launch.first_row, rows, piece);
-        if (status == COX_OK && piece == 0)
-            status = open_images(instance, job, slot);
-
-        /* The kernels wait for the newest copy in, if this piece has one. */
-        cl_event copied = NULL;
-        if (slot->event_count > before)
-            copied = cox__cl_slot_newest(slot);
-
-        if (status == COX_OK)
-            status = cox__cl_stages_run(instance, &launch, copied);
-        if (status == COX_OK)
-            status = copy_piece_out(instance, job, slot, &state, launch.first_row, rows);
-        done += rows;
-    }
-
+    const cox_status status = clear_partials(instance, pass, slot, state->mems);
     if (status)
         return status;
-    return read_partials(instance, pass, slot, instance->queues[COX__CL_QUEUE_OUT]);
+    return clear_outputs(instance, job, slot, state);
+}
+
+/* Enqueue what the kernels of the current piece wait for. `*copied`: the newest copy in, or NULL. */
+static cox_status begin_piece(struct cox__instance *instance, struct cox__job *job,
+                              struct cox__cl_slot *slot, const struct cox__cl_launch *launch,
+                              cl_event *copied)
+{
+    const uint32_t before = slot->event_count;
+
+    cox_status status = copy_piece_in(instance, job, slot, &slot->staging, launch->first_row,
+                                      launch->rows, slot->staging.piece);
+    if (status == COX_OK && slot->staging.piece == 0)
+        status = open_images(instance, job, slot);
+
+    if (slot->event_count > before)
+        *copied = cox__cl_slot_newest(slot);
+    return status;
+}
+
+/* Enqueue the next part of a staged band: a piece with one kernel, the first kernel of a piece, or
+ * the other kernels of a piece. */
+static cox_status enqueue_part(struct cox__instance *instance, struct cox__job *job,
+                               struct cox__cl_slot *slot)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    struct cox__cl_staging *state = &slot->staging;
+    const uint32_t rows = cox__min_u64(job->rows - state->done, state->piece_rows);
+    const struct cox__cl_launch launch = {.job = job,
+                                          .slot = slot,
+                                          .first_row = job->first_row + state->done,
+                                          .rows = rows,
+                                          .mems = state->mems,
+                                          .origins = state->origins};
+    cox_status status = COX_OK;
+    cl_event copied = NULL;
+    uint32_t first = state->stage, end = pass->stage_count;
+
+    if (first == 0) {
+        status = begin_piece(instance, job, slot, &launch, &copied);
+        if (job->in_parts)
+            end = 1;
+    }
+
+    if (status == COX_OK)
+        status = cox__cl_stages_run(instance, &launch, first, end, copied);
+    state->stage = end;
+    if (status || end < pass->stage_count)
+        return status;
+
+    status = copy_piece_out(instance, job, slot, state, launch.first_row, rows);
+    if (status)
+        return status;
+
+    state->stage = 0;
+    state->piece++;
+    state->done += rows;
+    if (state->done < job->rows)
+        return COX_OK;
+
+    cl_command_queue queue = instance->queues[COX__CL_QUEUE_OUT];
+    if (state->in_line)
+        queue = instance->queues[COX__CL_QUEUE_COMPUTE];
+    return read_partials(instance, pass, slot, queue);
+}
+
+cox_status cox__cl_band_continue(struct cox__instance *instance, struct cox__job *job,
+                                 struct cox__cl_slot *slot)
+{
+    const cox_status status = enqueue_part(instance, job, slot);
+    job->unfinished = status == COX_OK && slot->staging.done < job->rows;
+    return status;
+}
+
+static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job *job,
+                                 struct cox__cl_slot *slot)
+{
+    cox_status status = begin_staged(instance, job, slot);
+    if (status)
+        return status;
+
+    do
+        status = cox__cl_band_continue(instance, job, slot);
+    while (job->unfinished && !job->in_parts);
+
+    return status;
 }
 
 cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job,
                                 struct cox__cl_slot *slot)
 {
+    job->unfinished = false;
+    slot->staging.in_line = false;
+
     if (job->fetch) { /* the pass that wrote these rows is over */
         const struct cox__job_range *range = &job->ranges[0];
         return copy_of_set(instance, job, slot, range->binding, false, range->first, range->count,

@@ -88,6 +88,7 @@ static const struct cox__backend_ops ops = {
     .instance_isolate = cox__cl_instance_isolate,
     .instance_abandon = cox__cl_instance_abandon,
     .job_submit = cox__cl_job_submit,
+    .job_continue = cox__cl_job_continue,
     .instance_flush = cox__cl_instance_flush,
     .job_poll = cox__cl_job_poll,
     .job_partial = cox__cl_job_partial,

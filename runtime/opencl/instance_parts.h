@@ -24,6 +24,22 @@ struct cox__cl_image {
     uint32_t rows;
 };
 
+/* A staged band while it is enqueued: piece by piece, and kernel by kernel if other devices are to
+ * begin as well. */
+struct cox__cl_staging {
+    cl_mem mems[COX_BUFFERS_MAX];           /* of the piece, for the kernels */
+    uint32_t origins[COX_BUFFERS_MAX];      /* the buffer rows at which they begin */
+    uint32_t band_origins[COX_BUFFERS_MAX]; /* of the band: where the slot's memory begins */
+    uint32_t band_counts[COX_BUFFERS_MAX];  /* buffer rows that the band touches */
+    uint32_t piece_rows;
+    bool cut;     /* into several pieces */
+    bool in_line; /* the compute queue also does the copies */
+
+    uint32_t done;  /* rows of the pieces that are enqueued */
+    uint32_t piece; /* the current one */
+    uint32_t stage; /* of the current piece: the next to be enqueued */
+};
+
 /* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is
  * created per frame. */
 struct cox__cl_slot {
@@ -43,6 +59,7 @@ struct cox__cl_slot {
     /* start of the last poll that found the newest command running; 0 = no poll did */
     uint64_t running_ns;
     bool failed; /* a command of the band under way has failed */
+    struct cox__cl_staging staging;
     /* of the band under way; NULL = no band, or a band without one */
     struct cox__cl_callback *callback;
 };
@@ -162,6 +179,7 @@ void cox__cl_instance_flush(struct cox__backend *base, struct cox__instance *ins
 /* ---- job.c: the backend's operations of these names ---- */
 
 cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job);
+void cox__cl_job_continue(struct cox__backend *base, struct cox__job *job);
 enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job *job);
 const void *cox__cl_job_partial(struct cox__backend *base, struct cox__job *job, uint32_t binding);
 
@@ -236,9 +254,10 @@ static inline struct cox__cl_kernel *cox__cl_stage_kernel(const struct cox__cl_s
 cl_int cox__cl_stage_set(const struct cox__instance *instance, const struct cox__cl_launch *launch,
                          uint32_t number, size_t global[2]);
 
-/* Enqueue every stage over the launch's rows; the first waits for `after` (may be NULL). */
+/* Enqueue stages first .. end - 1 over the launch's rows; the first waits for `after` (may be
+ * NULL). */
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch,
-                              cl_event after);
+                              uint32_t first, uint32_t end, cl_event after);
 
 /* ---- image.c ---- */
 
@@ -331,9 +350,12 @@ cox_status cox__cl_taint_run(const struct cox__instance *instance, uint32_t pass
 
 /* ---- band.c ---- */
 
-/* Enqueue all commands of the band. On failure some commands may be enqueued: their events are in
- * the slot. */
+/* Enqueue the band's commands, or the first part of them: job->unfinished says. On failure some
+ * commands may be enqueued: their events are in the slot. */
 cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job,
                                 struct cox__cl_slot *slot);
+/* Enqueue the next part. */
+cox_status cox__cl_band_continue(struct cox__instance *instance, struct cox__job *job,
+                                 struct cox__cl_slot *slot);
 
 #endif

@@ -5,8 +5,27 @@
 #include "instance_parts.h"
 #include "command_queue.h"
 
+/* A part of a band was enqueued, or could not be. */
+static void note_enqueued(struct cox__instance *instance, struct cox__job *job,
+                          struct cox__cl_slot *slot, cox_status status)
+{
+    if (status) {
+        job->unfinished = false;
+        job->failing = true;
+        cox__cl_command_queue_failed(instance->shared);
+        cox__cl_instance_flush(&instance->backend->base, instance);
+        return;
+    }
+
+    slot->failed = false;
+    if (!job->unfinished && !job->polled)
+        slot->callback = cox__cl_callback_arm(instance->backend, cox__cl_slot_newest(slot), job,
+                                              instance->device->info.name);
+}
+
 cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
 {
+    (void)base;
     struct cox__instance *instance = job->instance;
     struct cox__cl_slot *slot = &instance->slots[job->slot];
 
@@ -18,26 +37,30 @@ cox_status cox__cl_job_submit(struct cox__backend *base, struct cox__job *job)
      * only a part of the band. */
     slot->failed = true;
 
-    cox_status status = cox__cl_band_enqueue(instance, job, slot);
-    if (status == COX_OK) {
-        slot->failed = false;
-        if (!job->polled)
-            slot->callback = cox__cl_callback_arm(instance->backend, cox__cl_slot_newest(slot), job,
-                                                  instance->device->info.name);
-        return COX_OK;
-    }
+    const cox_status status = cox__cl_band_enqueue(instance, job, slot);
+    note_enqueued(instance, job, slot, status);
 
-    cox__cl_command_queue_failed(instance->shared);
-    cox__cl_instance_flush(base, instance);
-
-    /* Some commands were enqueued and run: the band fails once they have ended. */
-    if (slot->event_count) {
-        job->failing = true;
+    /* Commands that were enqueued run: the band fails once they have ended. */
+    if (status == COX_OK || slot->event_count)
         return COX_OK;
-    }
 
     cox__cl_slot_end(instance, slot);
     return status;
+}
+
+void cox__cl_job_continue(struct cox__backend *base, struct cox__job *job)
+{
+    (void)base;
+    struct cox__instance *instance = job->instance;
+    struct cox__cl_slot *slot = &instance->slots[job->slot];
+
+    if (slot->failed) {
+        job->unfinished = false;
+        return;
+    }
+
+    slot->failed = true;
+    note_enqueued(instance, job, slot, cox__cl_band_continue(instance, job, slot));
 }
 
 /* ---- the profile ---- */
@@ -251,6 +274,8 @@ enum cox__job_state cox__cl_job_poll(struct cox__backend *base, struct cox__job 
     const uint64_t callback_ns = cox__cl_callback_end_ns(slot->callback);
     bool newest_ended;
 
+    if (job->unfinished && !slot->failed)
+        return COX__JOB_RUNNING;
     if (!slot->event_count) /* a thread did not return from the first call */
         return fail(instance, slot, job);
 

@@ -218,11 +218,9 @@ cl_int cox__cl_stage_set(const struct cox__instance *instance, const struct cox_
 }
 
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch,
-                              cl_event after)
+                              uint32_t first, uint32_t end, cl_event after)
 {
-    const struct cox__pass *pass = cox__cl_pass(instance, launch->job);
-
-    for (uint32_t s = 0; s < pass->stage_count; s++) {
+    for (uint32_t s = first; s < end; s++) {
         const struct cox__cl_stage *stage = &instance->stages[launch->job->pass][s];
         size_t global[2];
 
@@ -233,7 +231,7 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
             return cox__cl_instance_check(instance, code, "clSetKernelArg");
 
         cl_event wait = NULL, event;
-        if (s == 0)
+        if (s == first)
             wait = after;
         call = cox__cl_call(instance);
         code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE],

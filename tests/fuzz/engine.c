@@ -419,6 +419,7 @@ static void take_devices(struct fake_params *devices, uint32_t kind_of_frames, u
                                        .ns_per_row = costs[cost % 8],
                                        .fixed_ns = cost & 8 ? 2e5 : 0,
                                        .jitter = cost & 16 ? 0.3 : 0,
+                                       .parts = 1 + cost % 3,
                                        .copy_in_ns_per_row = cost & 32 ? costs[cost % 8] / 2 : 0,
                                        .copy_out_ns_per_row = cost & 64 ? costs[cost % 8] : 0};
         const double frame_ns = device->fixed_ns + 2.5 * 1.3 * device->ns_per_row * rows;

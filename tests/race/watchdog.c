@@ -59,9 +59,10 @@ static void *work(void *data)
 
 static void script(struct fake *fake, uint64_t random)
 {
-    static const enum fake_fault_kind kinds[] = {FAKE_SUBMIT_STUCK, FAKE_FLUSH_STUCK, FAKE_POLL_STUCK};
+    static const enum fake_fault_kind kinds[] = {FAKE_SUBMIT_STUCK, FAKE_CONTINUE_STUCK, FAKE_FLUSH_STUCK,
+                                                 FAKE_POLL_STUCK};
     for (uint32_t i = 0; i < 6; i++)
-        fake_script(fake, &(struct fake_fault){.kind = kinds[rig_random(&random) % 3],
+        fake_script(fake, &(struct fake_fault){.kind = kinds[rig_random(&random) % 4],
                                                .device = 1 + i % 2,
                                                .skip = 60 + 20 * i + (uint32_t)(rig_random(&random) % 20),
                                                .delay_ns = timeout_ns + 100000000 + rig_random(&random) % 400000000});
@@ -69,11 +70,12 @@ static void script(struct fake *fake, uint64_t random)
 
 static void play(uint64_t seed)
 {
-    struct rig *rig = rig_new(&(const struct fake_params){.device_count = 3,
-                                                          .real_time = true,
-                                                          .devices = {{.ns_per_row = 3e3},
-                                                                      {.fixed_ns = 50e3, .ns_per_row = 1e3},
-                                                                      {.mode = COX_MODE_STAGED, .ns_per_row = 4e3}}});
+    struct rig *rig =
+        rig_new(&(const struct fake_params){.device_count = 3,
+                                            .real_time = true,
+                                            .devices = {{.ns_per_row = 3e3},
+                                                        {.fixed_ns = 50e3, .ns_per_row = 1e3, .parts = 2},
+                                                        {.mode = COX_MODE_STAGED, .ns_per_row = 4e3, .parts = 3}}});
     static const enum shape shapes[SESSIONS] = {SHAPE_HALO, SHAPE_COUNT};
     cox_session *sessions[SESSIONS];
     struct worker workers[THREADS];

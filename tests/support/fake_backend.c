@@ -451,12 +451,16 @@ static cox_status op_job_submit(struct cox__backend *backend, struct cox__job *j
     memcpy(fresh.partial, slot->partial, sizeof fresh.partial);
     *slot = fresh;
     job->failing = false;
+    if (job->in_parts && fake->devices[instance->device].script.parts > 1)
+        slot->parts_left = fake->devices[instance->device].script.parts - 1;
+    job->unfinished = slot->parts_left > 0;
 
     fault = fake__strike(fake, FAKE_SUBMIT_FAILS, instance->device);
     if (fault || instance->dead || !possible) {
         const cox_status status = fault ? fault->status : COX_E_DEVICE_LOST;
         fake__note(fake, FAKE_STEP_SUBMIT, instance->device, slot, true);
         slot->job = NULL;
+        job->unfinished = false;
         pthread_mutex_unlock(&fake->lock);
         return status;
     }
@@ -469,6 +473,31 @@ static cox_status op_job_submit(struct cox__backend *backend, struct cox__job *j
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->lock);
     return COX_OK;
+}
+
+static void op_job_continue(struct cox__backend *backend, struct cox__job *job)
+{
+    struct fake *fake = fake_of(backend);
+    struct slot *slot = &job->instance->slots[job->slot];
+    struct cox__driver_call call;
+    if (!driver_call(fake, job->instance, FAKE_CONTINUE_STUCK,
+                     &call)) { /* the band fails when its commands have ended */
+        pthread_mutex_lock(&fake->lock);
+        slot->failed = slot->fails = true;
+        job->unfinished = false;
+        pthread_mutex_unlock(&fake->lock);
+        cox__watchdog_call_abandon(&call);
+    }
+    pthread_mutex_lock(&fake->lock);
+    fake__check_flushed(fake, "continued");
+    if (slot->job != job || !slot->parts_left)
+        fake__violate(fake, "continued a job that has no more parts (device %u, slot %u)", job->instance->device,
+                      job->slot);
+    else
+        slot->parts_left--;
+    fake__note(fake, FAKE_STEP_CONTINUE, job->instance->device, slot, false);
+    job->unfinished = slot->parts_left > 0;
+    pthread_mutex_unlock(&fake->lock);
 }
 
 static void op_instance_flush(struct cox__backend *backend, struct cox__instance *instance)
@@ -512,6 +541,8 @@ static enum cox__job_state op_job_poll(struct cox__backend *backend, struct cox_
         pthread_mutex_unlock(&fake->lock);
         return COX__JOB_FAILED;
     }
+    if (job->unfinished && !slot->failed)
+        fake__violate(fake, "polled a job of which parts are missing (device %u)", job->instance->device);
     fake__note(fake, FAKE_STEP_POLL, job->instance->device, slot, slot->failed);
     if (slot->state == SLOT_ENDED) {
         state = slot->failed ? COX__JOB_FAILED : COX__JOB_DONE;
@@ -570,13 +601,13 @@ static const char *op_instance_may_write(struct cox__backend *backend, const str
     return fake_of(backend)->devices[instance->device].script.writable_args >> arg & 1 ? "" : NULL;
 }
 
-#define FAKE_OPS                                                                                                  \
-    .destroy = op_destroy, .device_count = op_device_count, .device_info = op_device_info,                        \
-    .mem_create = op_mem_create, .mem_destroy = op_mem_destroy, .mem_link = op_mem_link, .mem_data = op_mem_data, \
-    .mem_bytes = op_mem_bytes, .mem_abandon = op_mem_abandon, .instance_abandon = op_instance_abandon,            \
-    .instance_isolate = op_instance_isolate, .instance_create = op_instance_create,                               \
-    .instance_destroy = op_instance_destroy, .job_submit = op_job_submit, .instance_flush = op_instance_flush,    \
-    .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns,                                  \
+#define FAKE_OPS                                                                                                      \
+    .destroy = op_destroy, .device_count = op_device_count, .device_info = op_device_info,                            \
+    .mem_create = op_mem_create, .mem_destroy = op_mem_destroy, .mem_link = op_mem_link, .mem_data = op_mem_data,     \
+    .mem_bytes = op_mem_bytes, .mem_abandon = op_mem_abandon, .instance_abandon = op_instance_abandon,                \
+    .instance_isolate = op_instance_isolate, .instance_create = op_instance_create,                                   \
+    .instance_destroy = op_instance_destroy, .job_submit = op_job_submit, .job_continue = op_job_continue,            \
+    .instance_flush = op_instance_flush, .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns, \
     .instance_resident = op_instance_resident, .instance_may_write = op_instance_may_write
 
 static const struct cox__backend_ops virtual_ops = {FAKE_OPS, .advance = fake__advance};

@@ -70,6 +70,7 @@ struct fake_device {
     double copy_out_ns_per_row;
     double jitter;      /* each cost is multiplied by 1 + jitter * u, u uniform in -1 .. 1, the same in every run */
     bool inside_submit; /* bands run inside job_submit */
+    uint32_t parts;     /* of a job that is enqueued in parts; 0 = 1 */
     bool no_profile;
     bool keeps_nothing;     /* staged: no memory for rows that passes hand over */
     uint32_t writable_args; /* a bit for each argument that all kernels take as a pointer to non-const */
@@ -133,9 +134,10 @@ enum fake_fault_kind {
      * abandoned instance takes `delay_ns`. UINT64_MAX = until fake_unblock, in real time only. */
     FAKE_INSTANCE_BLOCKS,
     FAKE_DESTROY_BLOCKS,
-    /* job_submit, instance_flush, or job_poll of a band in progress blocks the thread for `delay_ns` of real time,
+    /* job_submit, job_continue, instance_flush, or job_poll of a band in progress blocks the thread for `delay_ns` of real time,
      * with any clock. UINT64_MAX = until fake_unblock. */
     FAKE_SUBMIT_STUCK,
+    FAKE_CONTINUE_STUCK, /* only of devices with parts */
     FAKE_FLUSH_STUCK,
     FAKE_POLL_STUCK,
     FAKE_KINDS
@@ -189,6 +191,7 @@ bool fake_at_work(struct fake *fake, const struct cox__mem *mem);
 
 enum fake_step {
     FAKE_STEP_SUBMIT = 1,
+    FAKE_STEP_CONTINUE,
     FAKE_STEP_FLUSH,
     FAKE_STEP_POLL,
     FAKE_STEP_END,

@@ -50,8 +50,9 @@ struct slot {
     struct fake_fault fate[FAKE_KINDS]; /* by kind; its `kind` is 0 unless that fault has struck */
     bool failed;
     bool fails;
-    bool failing; /* one command has failed, others have not ended */
-    bool hung;    /* never ends */
+    bool failing;        /* one command has failed, others have not ended */
+    bool hung;           /* never ends */
+    uint32_t parts_left; /* to be enqueued by job_continue */
     uint64_t kernel_ns;
     uint64_t in_ns;
     uint64_t out_ns;

@@ -16,9 +16,9 @@ static const uint64_t ms = 1000000;
 /* Each device takes 3 ms for a third of the frame. */
 static const struct fake_params trio = {
     .device_count = 3,
-    .devices = {{.name = "alpha", .ns_per_row = 1e5},
-                {.name = "beta", .type = COX_DEVICE_GPU, .ns_per_row = 1e5},
-                {.name = "gamma", .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .ns_per_row = 1e5}},
+    .devices = {{.name = "alpha", .ns_per_row = 1e5, .parts = 2},
+                {.name = "beta", .type = COX_DEVICE_GPU, .ns_per_row = 1e5, .parts = 3},
+                {.name = "gamma", .type = COX_DEVICE_GPU, .mode = COX_MODE_STAGED, .ns_per_row = 1e5, .parts = 2}},
 };
 
 /* Number of steps of a kind on a device. `*first_ns` gets the time of the first one. */

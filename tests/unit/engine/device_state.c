@@ -412,6 +412,7 @@ static struct fake_params chance_devices(uint64_t *seed)
             .ns_per_row = 100 + (double)(rig_random(seed) % 100000),
             .copy_in_ns_per_row = (double)(rig_random(seed) % 20000),
             .jitter = 0.3,
+            .parts = 1 + d % 3,
             .inside_submit = rig_random(seed) % 8 == 0,
         };
     return params;

@@ -475,6 +475,7 @@ Test(engine_failure, survives_random_faults_while_one_device_lives, .timeout = 6
                 .fixed_ns = (double)(rig_random(&seed) % 100000),
                 .ns_per_row = 100 + (double)(rig_random(&seed) % 10000),
                 .jitter = 0.3,
+                .parts = 1 + d % 3,
                 .inside_submit = rig_random(&seed) % 4 == 0,
             };
         const char *const policies[] = {"adaptive", "chunks", "static", "single"};

@@ -151,6 +151,46 @@ Test(engine, flushes_every_queue_before_it_waits_or_asks)
     play_end(&play);
 }
 
+/* The second device must not wait until all of the first one's commands are enqueued. */
+Test(engine, every_device_begins_before_any_gets_the_second_part_of_its_band)
+{
+    struct fake_params devices = play_trio;
+    for (uint32_t d = 0; d < 3; d++)
+        devices.devices[d].parts = 2 + d;
+    struct play play = begin_thirds(&devices, 1);
+    play_frames(&play, 0, 1, 1); /* the warm-up */
+
+    fake_clear_record(play.fake);
+    play_frames(&play, 1, 2, 1);
+
+    size_t count;
+    struct fake_record *record = fake_take_record(play.fake, &count);
+    uint32_t begun = 0, parts[3] = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (record[i].step == FAKE_STEP_SUBMIT || record[i].step == FAKE_STEP_CONTINUE)
+            parts[record[i].device]++;
+        if (record[i].step == FAKE_STEP_FLUSH)
+            begun |= 1u << record[i].device;
+        if (record[i].step == FAKE_STEP_CONTINUE)
+            cr_assert_eq(begun, 7, "step %zu", i);
+    }
+    for (uint32_t d = 0; d < 3; d++)
+        cr_assert_eq(parts[d], 2 + d);
+
+    free(record);
+    play_end(&play);
+}
+
+/* A lone device is not kept from its work by a flush in between. */
+Test(engine, a_band_is_enqueued_at_once_if_no_other_device_waits)
+{
+    const struct fake_params device = {.device_count = 1, .devices = {{.ns_per_row = 10e3, .parts = 3}}};
+    struct play play = play_begin(&device, 100, 16, 64, 4, &(const struct cox__session_spec){.report = rig_report});
+    play_frames(&play, 0, 8, 1);
+    cr_assert_eq(fake_steps(play.fake, FAKE_STEP_CONTINUE, UINT32_MAX), 0);
+    play_end(&play);
+}
+
 /* The index of a step in the record: the first of its kind, or the last. */
 static size_t place_of(const struct fake_record *record, size_t count, enum fake_step step, uint32_t device, bool last)
 {
@@ -186,6 +226,26 @@ Test(engine, submits_and_flushes_first_where_the_enqueue_returns_at_once)
         /* All three devices work in parallel: 200 us each, not one after the other. */
         cr_assert_lt(play_frame_ns(last_report(&play)), 210e3);
     }
+    play_end(&play);
+}
+
+Test(engine, a_device_that_enqueues_slowly_is_submitted_to_last)
+{
+    struct play play = begin_thirds(&play_trio, 1);
+    play_frames(&play, 0, 1, 1); /* the warm-up */
+    FAKE_FAULT(play.fake, .kind = FAKE_SUBMIT_BLOCKS, .device = 0, .delay_ns = 200000, .count = UINT32_MAX);
+    play_frames(&play, 1, 3, 1);
+
+    fake_clear_record(play.fake);
+    play_frames(&play, 3, 4, 1);
+
+    size_t count;
+    struct fake_record *record = fake_take_record(play.fake, &count);
+    const size_t slow = place_of(record, count, FAKE_STEP_SUBMIT, 0, false);
+    for (uint32_t d = 1; d < 3; d++)
+        cr_assert_lt(place_of(record, count, FAKE_STEP_SUBMIT, d, true), slow);
+
+    free(record);
     play_end(&play);
 }
 
