@@ -137,6 +137,10 @@ struct cox_sched_view {
      * deadline. The second is the time since its submission. */
     uint64_t deadline_ns;
     uint64_t waited_ns;
+
+    /* Time to bring one row to another device, once. 0 = rows do not stay on devices from frame to
+     * frame (cox_buffer_layout.stays). */
+    double move_ns;
 };
 
 /* What a device is doing while a frame runs. */

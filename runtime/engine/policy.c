@@ -8,6 +8,7 @@
 #include "engine.h"
 #include "frame.h"
 #include "base/bounds.h"
+#include "engine/failure/residency.h"
 #include "split/layout.h"
 #include "split/together.h"
 
@@ -35,6 +36,19 @@ static double speed_hint(const struct cox__device *device)
     return (double)device->info.compute_units * per_unit;
 }
 
+/* Time to bring one row of the buffers that stay from one device to another. */
+static double move_ns(const struct cox_session *session, const struct cox__pass *pass)
+{
+    const uint32_t stays = session->pipeline.stays;
+    double bytes = 0;
+
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (stays >> i & 1 && cox__by_rows(&pass->bindings[i]))
+            bytes += (double)pass->bindings[i].pitch_bytes / pass->bindings[i].row_divisor;
+
+    return bytes * cox__residency_byte_ns(&session->residency);
+}
+
 void cox__policy_view(const struct cox_session *session, uint32_t number, uint64_t frame,
                       struct cox_sched_device *devices, struct cox_sched_view *view)
 {
@@ -57,6 +71,7 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
                                     .device_count = session->devices.count,
                                     .devices = devices,
                                     .in_flight = session->settings.in_flight,
+                                    .move_ns = move_ns(session, pass),
                                     .pool = sharing->policy.assign != NULL,
                                     .shadow = sharing->count == 1 && !pass->in_place &&
                                               atomic_load(&session->spare.state) !=

@@ -320,6 +320,9 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
         cox__timing_note_launch(device, job->pass);
     else if (!job->fetch)
         cox__timing_learn(device, job->pass, report);
+    else
+        cox__residency_learn_fetch(&session->residency, &session->pipeline, job,
+                                   cox__elapsed_ns(slot->submit_ns, report->end_ns));
     device->last_done_ns = now;
 
     report->kernel_ns = 0;

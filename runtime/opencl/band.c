@@ -9,8 +9,9 @@
  * on its device is cut into pieces, so that the copies of one piece overlap the kernels of another.
  * Otherwise the bands overlap each other, and each is one piece: every command costs the scheduler
  * thread 6 to 15 us on an NVIDIA H200. A band that copies few rows uses the compute queue alone: a
- * wait between queues would take longer than the copies. The wait lists stay within one device. The engine decides
- * which rows to copy of those that stay on the device from pass to pass (frame_set.c).
+ * wait between queues would take longer than the copies. The wait lists stay within one device. The
+ * engine decides which rows to copy of those that stay on the device from pass to pass
+ * (frame_set.c).
  *
  * In every mode, images (image.c) wrap the host's memory, or are written from it before the
  * kernels.
@@ -557,7 +558,8 @@ static cox_status begin_staged(struct cox__instance *instance, const struct cox_
     return clear_outputs(instance, job, slot, state);
 }
 
-/* Enqueue what the kernels of the current piece wait for. `*copied`: the newest copy in, or NULL. */
+/* Enqueue what the kernels of the current piece wait for. `*copied`: the newest copy in, or
+ * NULL. */
 static cox_status begin_piece(struct cox__instance *instance, struct cox__job *job,
                               struct cox__cl_slot *slot, const struct cox__cl_launch *launch,
                               cl_event *copied)

@@ -181,6 +181,13 @@ static double least_ns(const struct cox__adaptive *state, uint32_t devices)
     return 1e300;
 }
 
+/* Whether the frames until the next trial save what it costs to move the rows there and back. */
+static bool pays_for_moves(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                           double ns)
+{
+    return PAUSE_MAX * (state->usual_ns - ns) >= 2 * view->move_ns * view->rows;
+}
+
 /* Begin the trial of a device set that may be faster. First each device alone, whose time is known
  * best, then the set in use with one device less or more. */
 static bool try_devices(struct cox__adaptive *state, const struct cox_sched_view *view,
@@ -199,7 +206,7 @@ static bool try_devices(struct cox__adaptive *state, const struct cox_sched_view
             continue;
 
         const double ns = least_ns(state, plan.devices);
-        if (ns < PROMISING * state->usual_ns) {
+        if (ns < PROMISING * state->usual_ns && pays_for_moves(state, view, ns)) {
             cox__trials_begin(trials, plan, SET_BLOCK, ns / PROMISING);
             return true;
         }
@@ -362,8 +369,37 @@ static void give_whole(const struct cox_sched_view *view, struct decision *decis
     decision->ns = device_ns(&decision->costs[best], view->rows);
 }
 
-/* Whether the split in use is good enough to keep. */
-static bool stays(const struct cox__adaptive *state, const struct cox_sched_view *view,
+/* Rows that the devices must get from each other for a new split. */
+static uint32_t moved_rows(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                           const uint32_t *rows)
+{
+    uint32_t kept = 0, old_first = 0, new_first = 0;
+
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        const uint32_t old_end = old_first + state->current[d], new_end = new_first + rows[d];
+        const uint32_t first = cox__max_u32(old_first, new_first);
+        const uint32_t end = cox__min_u32(old_end, new_end);
+
+        if (first < end)
+            kept += end - first;
+        old_first = old_end;
+        new_first = new_end;
+    }
+
+    return view->rows - kept;
+}
+
+/* Whether moving rows would cost more than the split in use has lost so far. So a split that loses
+ * by chance stays, and one that keeps losing costs at most twice what it must. */
+static bool move_too_dear(struct cox__adaptive *state, const struct cox_sched_view *view,
+                          const struct decision *decision)
+{
+    state->lost_ns += decision->rejected_ns - decision->ns;
+    return state->lost_ns < view->move_ns * moved_rows(state, view, decision->rows);
+}
+
+/* Whether the split in use is good enough to keep. Counts what it loses. */
+static bool stays(struct cox__adaptive *state, const struct cox_sched_view *view,
                   struct decision *decision)
 {
     if (decision->changed || decision->first || state->current_rows != view->rows)
@@ -375,7 +411,12 @@ static bool stays(const struct cox__adaptive *state, const struct cox_sched_view
 
     const double gain = view->in_flight > 1 ? MOVE_OVERLAP : MOVE_GAIN;
     decision->rejected_ns = frame_ns(view, decision->later, state->current);
-    return decision->rejected_ns <= (1 + gain) * decision->ns;
+    if (decision->rejected_ns <= (1 + gain) * decision->ns) {
+        state->lost_ns = 0;
+        return true;
+    }
+
+    return move_too_dear(state, view, decision);
 }
 
 /* Fill in what each device costs in this frame, now and after its queued frames. */
@@ -447,6 +488,8 @@ static bool decide_time(struct cox__adaptive *state, const struct cox_sched_view
         decision->reason = COX_REASON_KEPT;
     }
 
+    if (decision->reason != COX_REASON_KEPT)
+        state->lost_ns = 0;
     memcpy(state->current, decision->rows, view->device_count * sizeof *decision->rows);
     state->current_rows = view->rows;
     if (decision->trial)

@@ -66,6 +66,7 @@ struct cox__adaptive {
     double periods[COX__ADAPTIVE_SLOTS]; /* of the last frames, at frame % COX__ADAPTIVE_SLOTS */
     uint32_t current[COX_DEVICES_MAX];   /* rows of each device's band, in the split in use */
     uint32_t current_rows;               /* of the frame it was made for; 0 = none */
+    double lost_ns;                      /* by it, since another was faster in every frame */
     struct cox__adaptive_slot frame_slots[COX__ADAPTIVE_SLOTS];
     struct cox__trials trials;
     struct cox__energy chooser;

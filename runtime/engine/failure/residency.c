@@ -654,6 +654,38 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
     return true;
 }
 
+/* A copy from a device to the host through PCIe 4, in ns per byte; the copy to the other device
+ * takes as long. */
+static const double BYTE_NS = 0.05;
+
+enum {
+    FETCH_BYTES_MIN = 1 << 18, /* a smaller fetch says nothing about the rate */
+    FETCHES = 4,               /* the rate is a mean over about this many */
+};
+
+double cox__residency_byte_ns(const struct cox__residency *residency)
+{
+    if (residency->byte_ns > 0)
+        return 2 * residency->byte_ns;
+    return 2 * BYTE_NS;
+}
+
+void cox__residency_learn_fetch(struct cox__residency *residency,
+                                const struct cox__pipeline *pipeline, const struct cox__job *job,
+                                uint64_t ns)
+{
+    const struct cox__job_range *range = &job->ranges[0];
+    const double bytes = (double)range->count * pipeline->bindings[range->binding].pitch_bytes;
+    if (bytes < FETCH_BYTES_MIN)
+        return;
+
+    const double byte_ns = (double)ns / bytes;
+    if (residency->byte_ns > 0)
+        residency->byte_ns += (byte_ns - residency->byte_ns) / FETCHES;
+    else
+        residency->byte_ns = byte_ns;
+}
+
 void cox__residency_note_done(struct cox__frame *frame, const struct cox__job *job, uint32_t device)
 {
     const uint32_t written = frame->pipeline->passes[job->pass].written;

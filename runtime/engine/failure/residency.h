@@ -61,4 +61,12 @@ void cox__residency_note_failed(struct cox__frame *frame, uint32_t band);
 /* The device is lost, and with it what it had of the running frames. */
 void cox__residency_forget(const struct cox__order *order, uint32_t device);
 
+/* Time to bring one byte from one device to another, through the host. */
+double cox__residency_byte_ns(const struct cox__residency *residency);
+
+/* A fetch took `ns`. Learn how fast rows move. */
+void cox__residency_learn_fetch(struct cox__residency *residency,
+                                const struct cox__pipeline *pipeline, const struct cox__job *job,
+                                uint64_t ns);
+
 #endif

@@ -253,6 +253,48 @@ Test(adaptive, is_at_its_split_after_three_frames_and_says_what_it_expects)
         cr_assert_gt(split.device_ns[split.bands[i].device], 0);
 }
 
+/* How often the split changes until frame `to`. */
+static uint32_t moves_until(uint32_t to)
+{
+    uint32_t moves = 0;
+    struct cox_split before = split;
+    while (view.frame < to) {
+        run_frame();
+        moves += split.band_count != before.band_count ||
+                 memcmp(split.bands, before.bands, before.band_count * sizeof before.bands[0]) != 0;
+        before = split;
+    }
+    return moves;
+}
+
+Test(adaptive, rows_that_stay_move_once_the_losses_exceed_the_cost_of_moving_them)
+{
+    struct model m = pair, slow = pair;
+    m.sigma = 0;
+    m.step = (struct step){1, 1.3, 50, 10000};
+    slow.launch_ns[1] *= 1.3;
+    slow.row_ns[1] *= 1.3;
+    run_begin(5, &m);
+    view.move_ns = 20 * pair.row_ns[1];
+    mean_ns(0, 50);
+    cr_assert_eq(moves_until(54), 0);
+    cr_assert_geq(moves_until(200), 1);
+    cr_assert_lt(frame_ns / best_ns(&slow), 1.03, "%.4f", frame_ns / best_ns(&slow));
+    cr_assert_eq(moves_until(600), 0);
+}
+
+Test(adaptive, rows_that_stay_do_not_move_for_noise)
+{
+    run_begin(17, &pair);
+    mean_ns(0, 20);
+    const uint32_t free_moves = moves_until(400);
+    run_begin(17, &pair);
+    view.move_ns = 20 * pair.row_ns[1];
+    mean_ns(0, 20);
+    const uint32_t moves = moves_until(400);
+    cr_assert_lt(4 * moves, free_moves, "%u moves, %u if moving costs nothing", moves, free_moves);
+}
+
 Test(adaptive, finds_its_way_without_warm_up_times)
 {
     struct model m = pair;
