@@ -14,8 +14,8 @@ bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, ui
 bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *frame,
                                 uint32_t reserved);
 
-/* Flush the queues with bands that were submitted after their last flush. If a band was submitted in
- * part, enqueue and flush its other parts too. */
+/* Flush the queues with bands that were submitted after their last flush. Then enqueue and flush
+ * the other parts of bands that were submitted in part. */
 void cox__queue_flush(struct cox_session *session);
 
 /* Poll the device for a slot's band, after a post or at the planned time. True: something has
