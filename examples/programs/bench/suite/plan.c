@@ -297,7 +297,6 @@ static void kernel(struct planner *planner, uint32_t frame, uint32_t s, uint32_t
 
     for (uint32_t a = 0; a < step->access_count; a++) {
         const struct suite_access *access = &step->accesses[a];
-        const struct suite_range rows = suite_view_rows(planner->view, access, band);
         if (planner->view->buffers[access->buffer].place == SUITE_PRIVATE)
             continue; /* the queue is in order */
         if (merges(planner, access)) {
@@ -307,7 +306,12 @@ static void kernel(struct planner *planner, uint32_t frame, uint32_t s, uint32_t
         }
         struct store *store =
             &planner->stores[suite_view_store(planner->view, frame, access->buffer)];
-        use_rows(planner, &command, &store->uses[place], rows, access->writes);
+        if (needs_content(access))
+            use_rows(planner, &command, &store->uses[place],
+                     suite_view_rows(planner->view, access, band), false);
+        if (access->writes)
+            use_rows(planner, &command, &store->uses[place],
+                     suite_view_written(planner->view, access, band), true);
     }
 
     append(planner, command);
@@ -324,7 +328,7 @@ static void written(struct planner *planner, uint32_t frame, uint32_t s, uint32_
         if (!access->writes || merges(planner, access) ||
             planner->view->buffers[access->buffer].place == SUITE_PRIVATE)
             continue;
-        const struct suite_range rows = suite_view_rows(planner->view, access, band);
+        const struct suite_range rows = suite_view_written(planner->view, access, band);
         struct store *store =
             &planner->stores[suite_view_store(planner->view, frame, access->buffer)];
         for (uint32_t p = 0; p <= planner->device_count; p++)

@@ -29,6 +29,17 @@ struct suite_range suite_view_rows(const struct suite_view *view, const struct s
     return (struct suite_range){first, (uint32_t)end};
 }
 
+struct suite_range suite_view_written(const struct suite_view *view,
+                                      const struct suite_access *access, struct suite_range band)
+{
+    struct suite_access own = *access;
+
+    own.whole = false;
+    own.above = own.below = 0;
+
+    return suite_view_rows(view, &own, band);
+}
+
 /* Rows that hold both ranges. */
 static struct suite_range around(struct suite_range a, struct suite_range b)
 {

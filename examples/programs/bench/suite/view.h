@@ -55,9 +55,13 @@ struct suite_view {
 /* The store of a buffer in a frame: a memory of the problem or shared scratch. */
 uint32_t suite_view_store(const struct suite_view *view, uint32_t frame, uint32_t buffer);
 
-/* The buffer's rows that a kernel uses for rows `band` of its pass. */
+/* The buffer's rows that a kernel reads for rows `band` of its pass. */
 struct suite_range suite_view_rows(const struct suite_view *view, const struct suite_access *access,
                                    struct suite_range band);
+
+/* The buffer's rows that a kernel writes. */
+struct suite_range suite_view_written(const struct suite_view *view,
+                                      const struct suite_access *access, struct suite_range band);
 
 /* The rows that each step of a fused group computes for rows `band` of its last step. `group` has
  * the group's first step. */
