@@ -49,6 +49,11 @@ int main(int argc, char **argv)
         return BENCH_EXIT_USAGE;
     }
 
+    if (options.size_name && command != bench_suite) {
+        bench_fail("--size '%s': must be WxH", options.size_name);
+        return BENCH_EXIT_USAGE;
+    }
+
     if (!command(&options, &met))
         return EXIT_BAD;
     if (fflush(stdout) != 0 || ferror(stdout)) {
