@@ -10,14 +10,14 @@ unset OCL_ICD_VENDORS
 program() { "$bin/cox-bench" suite "$@"; }
 
 denies 1 "cases:" "an unknown case" --case fft
-cases=$(grep -cE '^  [a-z0-9]+ +[A-Za-z]+: ' "$work/err") # the message lists them
+cases=$(grep -cE '^  [a-z0-9_]+ +[A-Za-z]+: ' "$work/err") # the message lists them
 check "there are cases" [ "$cases" -ge 8 ]
 denies 1 "tiny, small or large" "a size of frames" --size 640x360
 expect_status 2 "a size of the suite for another command" "$bin/cox-bench" stream --size tiny
 
 right() { # WHAT DEVICES
     run 0 "$1" --devices "$2" --size tiny --check
-    counts "$cases" out '^  [a-z0-9]+ +equal +[0-9.e+-]+$'
+    counts "$cases" out '^  [a-z0-9_]+ +equal +[0-9.e+-]+$'
     contains out '^output bits: equal$' '^results: right$'
 }
 
