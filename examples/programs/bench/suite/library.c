@@ -16,7 +16,33 @@ struct suite_library {
     cox_buffer *frames[2][COX_BUFFERS_MAX + 1]; /* of even and odd frames */
     struct suite_device_cost costs[COX_DEVICES_MAX];
     uint32_t device_count;
+    struct suite_turns turns;
+    uint64_t noticed_ns; /* the end of the pass before; 0 = none yet */
 };
+
+/* One pass of a frame: its bands are `count` from `bands` on. */
+static void add_turn(struct suite_library *library, const struct cox_band_report *bands,
+                     uint32_t count)
+{
+    struct suite_turns *turns = &library->turns;
+    const struct cox_band_report *last = bands;
+    uint64_t submit = bands->submit_ns;
+
+    for (uint32_t b = 0; b < count; b++) {
+        if (bands[b].submit_ns < submit)
+            submit = bands[b].submit_ns;
+        if (bands[b].noticed_ns > last->noticed_ns)
+            last = &bands[b];
+    }
+
+    turns->passes++;
+    turns->start_ms += ((double)(last->end_ns - submit) - (double)last->kernel_ns) * 1e-6;
+    turns->kernel_ms += (double)last->kernel_ns * 1e-6;
+    turns->notice_ms += (double)(last->noticed_ns - last->end_ns) * 1e-6;
+    if (library->noticed_ns)
+        turns->next_ms += ((double)submit - (double)library->noticed_ns) * 1e-6;
+    library->noticed_ns = last->noticed_ns;
+}
 
 static void on_report(void *user, const struct cox_frame_report *report)
 {
@@ -33,6 +59,13 @@ static void on_report(void *user, const struct cox_frame_report *report)
         cost->kernel_ms += (double)band->kernel_ns * 1e-6;
         cost->copy_ms += (double)(band->copy_in_ns + band->copy_out_ns) * 1e-6;
         cost->busy_ms += (double)(band->end_ns - band->submit_ns) * 1e-6;
+    }
+
+    for (uint32_t first = 0, end; first < report->band_count; first = end) {
+        for (end = first + 1; end < report->band_count; end++)
+            if (report->bands[end].pass != report->bands[first].pass)
+                break;
+        add_turn(library, &report->bands[first], end - first);
     }
 }
 
@@ -123,6 +156,11 @@ uint32_t suite_library_costs(const struct suite_library *library,
     return library->device_count;
 }
 
+struct suite_turns suite_library_turns(const struct suite_library *library)
+{
+    return library->turns;
+}
+
 /* --- a run --- */
 
 /* Fresh data, as the application would have written them. */
@@ -135,6 +173,8 @@ static void reset(struct suite_library *library)
     }
 
     memset(library->costs, 0, sizeof library->costs);
+    library->turns = (struct suite_turns){0};
+    library->noticed_ns = 0;
 }
 
 /* Bring memories that stay on devices to the host. */

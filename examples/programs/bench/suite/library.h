@@ -16,6 +16,16 @@ struct suite_device_cost {
     double kernel_ms, copy_ms, busy_ms; /* busy: from submission to the end */
 };
 
+/* Where the time of a run's passes went. Each pass counts by the band that ends last, so the sum is
+ * the run without the fetch at its end. */
+struct suite_turns {
+    uint32_t passes;
+    double start_ms;  /* from the first submission of the pass to the start of that band's kernel */
+    double kernel_ms; /* that band's kernel */
+    double notice_ms; /* until the library noticed its end */
+    double next_ms;   /* until the first band of the next pass was submitted */
+};
+
 /* Make a session over `devices` and buffers. `devices` and `policy` are as in cox_session_params.
  * `problem` must outlive it. NULL after a message. */
 struct suite_library *suite_library_create(const struct suite_problem *problem,
@@ -32,6 +42,7 @@ const void *suite_library_data(const struct suite_library *library, uint32_t mem
 /* The costs of the last run, by the session's devices. Returns the number of devices. */
 uint32_t suite_library_costs(const struct suite_library *library,
                              struct suite_device_cost costs[COX_DEVICES_MAX]);
+struct suite_turns suite_library_turns(const struct suite_library *library);
 
 /* Accepts NULL. */
 void suite_library_destroy(struct suite_library **library);

@@ -255,6 +255,7 @@ static void read_costs(struct bout *bout)
     uint64_t rows = 0;
 
     suite_library_costs(bout->all, figures->costs);
+    figures->turns = suite_library_turns(bout->all);
     for (uint32_t d = 0; d < figures->device_count; d++)
         rows += figures->costs[d].rows;
     for (uint32_t d = 0; d < figures->device_count && rows; d++)

@@ -23,6 +23,7 @@ struct suite_figures {
 
     /* What the library's last run on all devices cost on each of them. */
     struct suite_device_cost costs[COX_DEVICES_MAX];
+    struct suite_turns turns;
 
     bool equal_bits; /* the library on all devices and on the best one */
     double error;    /* the largest of all entrants */

@@ -73,6 +73,11 @@ static void print_devices(const struct suite_figures *figures)
                d, figures->device_ms[d], figures->shares[d] * 100, figures->library_shares[d] * 100,
                cost->bands, cost->busy_ms, cost->kernel_ms);
     }
+
+    const struct suite_turns *turns = &figures->turns;
+    printf("      lib all, last run: %u passes, by the last band of each: start %.2f ms, kernel "
+           "%.2f ms, notice %.2f ms, next pass %.2f ms\n",
+           turns->passes, turns->start_ms, turns->kernel_ms, turns->notice_ms, turns->next_ms);
 }
 
 void suite_table_row(const struct suite_figures *figures, uint32_t rounds)
@@ -121,6 +126,14 @@ static void json_devices(struct json *json, const struct suite_figures *figures)
         json_close_object(json);
     }
     json_close_array(json);
+
+    json_member_object(json, "turns", true);
+    json_member_unsigned(json, "passes", figures->turns.passes);
+    json_member_number(json, "start_ms", figures->turns.start_ms);
+    json_member_number(json, "kernel_ms", figures->turns.kernel_ms);
+    json_member_number(json, "notice_ms", figures->turns.notice_ms);
+    json_member_number(json, "next_ms", figures->turns.next_ms);
+    json_close_object(json);
 }
 
 static void json_times(struct json *json, const struct suite_figures *figures)
