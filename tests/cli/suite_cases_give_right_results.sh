@@ -23,6 +23,7 @@ right() { # WHAT DEVICES
 
 if able "two processors" "pocl cores"; then
     right "two processors" cpu:2x1
+    right "two devices with their own memory" cpu:2x1=staged
     run 0 "one case as JSON" --devices cpu:2x1 --size tiny --case gemm --json
     counts 1 out '"case": "gemm"'
     counts 1 out '"same_output": true'

@@ -140,6 +140,20 @@ bool suite_direct_split(struct suite_direct *direct, const double *shares)
     return !bench_cl_failed(code, "clSetKernelArg");
 }
 
+bool suite_direct_through_host(struct suite_direct *direct, bool through_host)
+{
+    bool peers = false;
+
+    for (uint32_t d = 0; d < direct->device_count; d++) {
+        direct->kinds[d].peers = through_host ? d : direct->kinds[d].context;
+        for (uint32_t other = 0; other < d; other++)
+            peers |= !direct->kinds[d].on_host && !direct->kinds[other].on_host &&
+                     direct->kinds[d].context == direct->kinds[other].context;
+    }
+
+    return peers;
+}
+
 /* --- one command --- */
 
 static size_t rounded_up(size_t count, size_t multiple)

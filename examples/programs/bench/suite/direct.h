@@ -2,7 +2,7 @@
  *
  *   - Buffers on devices are made once and have the size of the whole memory. Rows keep their
  *     places, and a band begins by a global work offset.
- *   - Devices that work in the host's memory (processors) have no copies.
+ *   - Processors work in the host's memory without copies, unless they were asked to be staged.
  *   - Other devices have three in-order queues, so that transfers and kernels overlap.
  *   - Data stay on the device. Devices exchange only the rows that a kernel reads, directly if they
  *     are in one context, else through pinned memory of the host.
@@ -25,6 +25,10 @@ struct suite_direct *suite_direct_create(const struct suite_problem *problem,
 /* Plan a run over the devices with these parts of the rows, whose sum is 1. 0 = not used. False
  * after a message. */
 bool suite_direct_split(struct suite_direct *direct, const double *shares);
+
+/* How devices of one context exchange rows: through the host's memory, or directly, which is the
+ * default. For the next suite_direct_split. Returns whether there are such devices. */
+bool suite_direct_through_host(struct suite_direct *direct, bool through_host);
 
 /* Run all frames on fresh data. `*wall_ns` is from data in the host's memory to results in the
  * host's memory. False after a message. */

@@ -36,6 +36,7 @@ static bool make_contexts(struct suite_direct *direct)
                 direct->devices[d].info.platform_index) {
                 direct->devices[other].context = context;
                 direct->kinds[other].context = direct->context_count;
+                direct->kinds[other].peers = direct->context_count;
             }
         direct->contexts[direct->context_count++] = context;
     }
@@ -527,7 +528,8 @@ bool suite_direct_make(struct suite_direct *direct, const struct cox_device_info
     view->problem = direct->problem;
     for (uint32_t d = 0; d < direct->device_count; d++) {
         direct->devices[d].info = devices[d];
-        direct->kinds[d].on_host = devices[d].type == COX_DEVICE_CPU;
+        direct->kinds[d].on_host = devices[d].type == COX_DEVICE_CPU &&
+                                   devices[d].mode != COX_MODE_STAGED;
         if (!bench_cl_find_device(&devices[d], &direct->devices[d].id))
             return false;
     }

@@ -202,10 +202,10 @@ static void to_device(struct planner *planner, uint32_t frame, uint32_t device, 
                                     .store = at,
                                     .pitch_bytes = planner->view->buffers[buffer].pitch_bytes};
 
-    /* From a device of the same context. */
+    /* From another device directly. */
     for (uint32_t d = 0; d < planner->device_count; d++) {
         if (d == device || planner->devices[d].on_host ||
-            planner->devices[d].context != planner->devices[device].context)
+            planner->devices[d].peers != planner->devices[device].peers)
             continue;
         const struct suite_ranges missing = suite_ranges_missing(&store->valid[1 + device], rows);
         for (uint32_t m = 0; m < missing.count; m++) {

@@ -51,7 +51,8 @@ struct suite_plan {
 
 struct suite_device_kind {
     bool on_host;     /* kernels use the host's memory */
-    uint32_t context; /* devices with the same number can copy to each other */
+    uint32_t context; /* devices with the same number can wait for each other */
+    uint32_t peers;   /* devices with the same number copy to each other */
 };
 
 /* Make a plan. `shares` are the devices' parts of the rows; their sum is 1. NULL after a message. */
