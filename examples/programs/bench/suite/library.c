@@ -87,7 +87,7 @@ static void assign_buffers(struct suite_library *library)
 }
 
 static bool make(struct suite_library *library, cox_runtime *runtime, const char *devices,
-                 const char *policy)
+                 const char *policy, bool profile)
 {
     const struct suite_problem *problem = library->problem;
     struct cox_session_params params = problem->params;
@@ -95,6 +95,7 @@ static bool make(struct suite_library *library, cox_runtime *runtime, const char
 
     params.devices = devices;
     params.policy = policy;
+    params.profile = profile;
     params.in_flight = IN_FLIGHT;
     params.report = on_report;
     params.report_user = library;
@@ -115,7 +116,7 @@ static bool make(struct suite_library *library, cox_runtime *runtime, const char
 
 struct suite_library *suite_library_create(const struct suite_problem *problem,
                                            cox_runtime *runtime, const char *devices,
-                                           const char *policy)
+                                           const char *policy, bool profile)
 {
     struct suite_library *library = calloc(1, sizeof *library);
 
@@ -125,7 +126,7 @@ struct suite_library *suite_library_create(const struct suite_problem *problem,
     }
 
     library->problem = problem;
-    if (!make(library, runtime, devices, policy))
+    if (!make(library, runtime, devices, policy, profile))
         suite_library_destroy(&library);
 
     return library;

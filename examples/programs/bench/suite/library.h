@@ -26,11 +26,11 @@ struct suite_turns {
     double next_ms;   /* until the first band of the next pass was submitted */
 };
 
-/* Make a session over `devices` and buffers. `devices` and `policy` are as in cox_session_params.
- * `problem` must outlive it. NULL after a message. */
+/* Make a session over `devices` and buffers. `devices`, `policy` and `profile` are as in
+ * cox_session_params. `problem` must outlive it. NULL after a message. */
 struct suite_library *suite_library_create(const struct suite_problem *problem,
                                            cox_runtime *runtime, const char *devices,
-                                           const char *policy);
+                                           const char *policy, bool profile);
 
 /* Run all frames on fresh data. `*wall_ns` is from data in the host's memory to results in the
  * host's memory. False after a message. */

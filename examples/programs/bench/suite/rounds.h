@@ -21,7 +21,7 @@ struct suite_figures {
     double library_shares[COX_DEVICES_MAX];
     double device_ms[COX_DEVICES_MAX]; /* hand-written, each device alone, when it was tuned */
 
-    /* What the library's last run on all devices cost on each of them. */
+    /* What a run of the library on all devices cost on each of them. */
     struct suite_device_cost costs[COX_DEVICES_MAX];
     struct suite_turns turns;
 

@@ -68,14 +68,14 @@ static void print_devices(const struct suite_figures *figures)
 {
     for (uint32_t d = 0; d < figures->device_count; d++) {
         const struct suite_device_cost *cost = &figures->costs[d];
-        printf("      device %u: alone %.2f ms; rows %.1f %% by hand, %.1f %% by the library; its "
-               "last run: %u bands, %.2f ms, kernels %.2f ms\n",
+        printf("      device %u: alone %.2f ms; rows %.1f %% by hand, %.1f %% by the library: %u "
+               "bands, %.2f ms, kernels %.2f ms, copies %.2f ms\n",
                d, figures->device_ms[d], figures->shares[d] * 100, figures->library_shares[d] * 100,
-               cost->bands, cost->busy_ms, cost->kernel_ms);
+               cost->bands, cost->busy_ms, cost->kernel_ms, cost->copy_ms);
     }
 
     const struct suite_turns *turns = &figures->turns;
-    printf("      lib all, last run: %u passes, by the last band of each: start %.2f ms, kernel "
+    printf("      lib all: %u passes, by the last band of each: start %.2f ms, kernel "
            "%.2f ms, notice %.2f ms, next pass %.2f ms\n",
            turns->passes, turns->start_ms, turns->kernel_ms, turns->notice_ms, turns->next_ms);
 }
@@ -122,6 +122,7 @@ static void json_devices(struct json *json, const struct suite_figures *figures)
         json_member_number(json, "library_share", figures->library_shares[d]);
         json_member_unsigned(json, "bands", figures->costs[d].bands);
         json_member_number(json, "kernel_ms", figures->costs[d].kernel_ms);
+        json_member_number(json, "copy_ms", figures->costs[d].copy_ms);
         json_member_number(json, "band_ms", figures->costs[d].busy_ms);
         json_close_object(json);
     }
