@@ -163,30 +163,30 @@ static void copied(struct planner *planner, struct suite_command command, uint32
     suite_ranges_add(&store->valid[to_place], command.rows);
 }
 
-/* Bring rows to the host. */
+/* Bring rows to the host. A row that several devices have is read once. */
 static void to_host(struct planner *planner, uint32_t frame, uint32_t buffer, uint32_t at,
                     struct suite_range rows)
 {
     struct store *store = &planner->stores[at];
-    const struct suite_ranges missing = suite_ranges_missing(&store->valid[0], rows);
+    struct suite_command command = {.kind = SUITE_READ,
+                                    .lane = SUITE_LANE_OUT,
+                                    .frame = frame,
+                                    .buffer = buffer,
+                                    .store = at,
+                                    .pitch_bytes = planner->view->buffers[buffer].pitch_bytes};
 
-    for (uint32_t m = 0; m < missing.count; m++)
-        for (uint32_t d = 0; d < planner->device_count; d++) {
+    for (uint32_t d = 0; d < planner->device_count; d++) {
+        const struct suite_ranges missing = suite_ranges_missing(&store->valid[0], rows);
+        command.device = d;
+        for (uint32_t m = 0; m < missing.count; m++) {
             const struct suite_ranges has = suite_ranges_common(&store->valid[1 + d],
                                                                 missing.at[m]);
-            for (uint32_t r = 0; r < has.count; r++)
-                copied(planner,
-                       (struct suite_command){
-                           .kind = SUITE_READ,
-                           .device = d,
-                           .lane = SUITE_LANE_OUT,
-                           .frame = frame,
-                           .buffer = buffer,
-                           .store = at,
-                           .rows = has.at[r],
-                           .pitch_bytes = planner->view->buffers[buffer].pitch_bytes},
-                       1 + d, 0);
+            for (uint32_t r = 0; r < has.count; r++) {
+                command.rows = has.at[r];
+                copied(planner, command, 1 + d, 0);
+            }
         }
+    }
 }
 
 /* Bring rows to a device that has its own memory. */
