@@ -1,0 +1,114 @@
+/* Rodinia's pathfinder: dynamic programming. Each frame goes down STEPS rows of the wall.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "problem.h"
+
+#include <stdlib.h>
+
+enum { GROUP = 256, STEPS = 20 }; /* as in the pass's options */
+
+enum { WALL, SUMS, RESULT };
+
+struct constants {
+    int32_t cols, start;
+};
+
+struct own {
+    struct constants constants;
+    int32_t steps[]; /* two lines of sums, for reference() */
+};
+
+static void set_constants(const struct suite_problem *problem, uint32_t frame, void *constants)
+{
+    (void)problem;
+    ((struct constants *)constants)->start = (int32_t)frame * STEPS;
+}
+
+static void step_down(const int32_t *wall, const int32_t *sums, int32_t *result, int32_t cols)
+{
+    for (int32_t x = 0; x < cols; x++) {
+        int32_t least = sums[x];
+        if (x > 0 && sums[x - 1] < least)
+            least = sums[x - 1];
+        if (x < cols - 1 && sums[x + 1] < least)
+            least = sums[x + 1];
+
+        result[x] = wall[x] + least;
+    }
+}
+
+static void reference(const struct suite_problem *problem, void *const *memories)
+{
+    struct own *own = problem->own;
+    const int32_t cols = own->constants.cols;
+    const int32_t *wall = memories[WALL];
+
+    for (uint32_t frame = 0; frame < problem->frames; frame++) {
+        const int32_t *sums = memories[problem->use[frame & 1][SUMS]];
+
+        for (int step = 0; step < STEPS; step++) {
+            int32_t *to = own->steps + (size_t)(step & 1) * cols;
+            if (step == STEPS - 1)
+                to = memories[problem->use[frame & 1][RESULT]];
+
+            step_down(wall, sums, to, cols);
+            sums = to;
+            wall += cols;
+        }
+    }
+}
+
+bool suite_make_pathfinder(enum suite_size size, struct suite_problem *problem)
+{
+    static const struct {
+        int32_t cols;
+        uint32_t frames;
+    } shapes[] = {{3000, 3}, {400000, 5}, {2000000, 10}};
+    static const struct cox_field fields[] = {
+        COX_FIELD(struct constants, cols), COX_FIELD(struct constants, start), {0}};
+    static const struct cox_argument arguments[] = {
+        {.name = "wall", .whole = true}, {.name = "sums", .halo_rows = STEPS}, {0}};
+
+    const size_t cols = shapes[size].cols, rows = (size_t)shapes[size].frames * STEPS;
+    const size_t line_bytes = cols * sizeof(int32_t);
+
+    int32_t *wall = suite_memory_add(problem, rows * line_bytes, false, false);
+    int32_t *sums = suite_memory_add(problem, line_bytes, false, true);
+    struct own *own = malloc(sizeof *own + 2 * line_bytes);
+    problem->own = own;
+    if (!own || !wall || !sums || !suite_memory_add(problem, line_bytes, false, true))
+        return false;
+
+    uint32_t seed = 1;
+    for (size_t i = 0; i < rows * cols; i++)
+        wall[i] = suite_random(&seed) % 10;
+    for (size_t x = 0; x < cols; x++)
+        sums[x] = suite_random(&seed) % 10;
+    own->constants = (struct constants){.cols = shapes[size].cols};
+
+    problem->passes[0] = (struct cox_pass){.source = suite_source("pathfinder.cl"),
+                                           .options = "-D GROUP=256 -D STEPS=20",
+                                           .local_rows = GROUP,
+                                           .absolute = true,
+                                           .arguments = arguments};
+    problem->buffers[0] = (struct cox_buffer_layout){
+        .name = "wall", .bytes = rows * line_bytes, .stays = true};
+    problem->buffers[1] = (struct cox_buffer_layout){.name = "sums", .stays = true};
+    problem->buffers[2] = (struct cox_buffer_layout){.name = "result", .stays = true};
+    problem->params = (struct cox_session_params){.rows = shapes[size].cols,
+                                                  .passes = problem->passes,
+                                                  .buffers = problem->buffers,
+                                                  .fields = fields,
+                                                  .constants_bytes = sizeof own->constants};
+
+    problem->constants = &own->constants;
+    problem->frames = shapes[size].frames;
+    problem->set_constants = set_constants;
+    problem->reference = reference;
+
+    /* Each frame continues from the result of the frame before. */
+    suite_use_in_order(problem);
+    problem->use[1][SUMS] = RESULT;
+    problem->use[1][RESULT] = SUMS;
+
+    return true;
+}
