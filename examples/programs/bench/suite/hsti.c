@@ -29,7 +29,7 @@ bool suite_make_hsti(enum suite_size size, struct suite_problem *problem)
     static const struct {
         struct constants constants;
         uint32_t frames;
-    } shapes[] = {{{50000}, 2}, {{8000000}, 5}, {{500000000}, 10}};
+    } shapes[] = {{{50000}, 2}, {{8000000}, 5}, {{250000000}, 20}};
     static const struct cox_field fields[] = {COX_FIELD(struct constants, count), {0}};
 
     const uint32_t count = shapes[size].constants.count;

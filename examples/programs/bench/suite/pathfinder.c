@@ -12,15 +12,23 @@ struct constants {
     int32_t cols, start;
 };
 
+struct shape {
+    int32_t cols;
+    uint32_t blocks; /* of STEPS rows of the wall; then it begins again */
+    uint32_t frames;
+};
+
 struct own {
     struct constants constants;
+    uint32_t blocks;
     int32_t steps[]; /* two lines of sums, for reference() */
 };
 
 static void set_constants(const struct suite_problem *problem, uint32_t frame, void *constants)
 {
-    (void)problem;
-    ((struct constants *)constants)->start = (int32_t)frame * STEPS;
+    const struct own *own = problem->own;
+
+    ((struct constants *)constants)->start = (int32_t)(frame % own->blocks) * STEPS;
 }
 
 static void step_down(const int32_t *wall, const int32_t *sums, int32_t *result, int32_t cols)
@@ -40,10 +48,11 @@ static void reference(const struct suite_problem *problem, void *const *memories
 {
     struct own *own = problem->own;
     const int32_t cols = own->constants.cols;
-    const int32_t *wall = memories[WALL];
 
     for (uint32_t frame = 0; frame < problem->frames; frame++) {
         const int32_t *sums = memories[problem->use[frame & 1][SUMS]];
+        const int32_t *wall = memories[WALL];
+        wall += (size_t)(frame % own->blocks) * STEPS * cols;
 
         for (int step = 0; step < STEPS; step++) {
             int32_t *to = own->steps + (size_t)(step & 1) * cols;
@@ -59,16 +68,13 @@ static void reference(const struct suite_problem *problem, void *const *memories
 
 bool suite_make_pathfinder(enum suite_size size, struct suite_problem *problem)
 {
-    static const struct {
-        int32_t cols;
-        uint32_t frames;
-    } shapes[] = {{3000, 3}, {400000, 5}, {2000000, 10}};
+    static const struct shape shapes[] = {{3000, 2, 3}, {400000, 5, 6}, {2000000, 10, 60}};
     static const struct cox_field fields[] = {
         COX_FIELD(struct constants, cols), COX_FIELD(struct constants, start), {0}};
     static const struct cox_argument arguments[] = {
         {.name = "wall", .whole = true}, {.name = "sums", .halo_rows = STEPS}, {0}};
 
-    const size_t cols = shapes[size].cols, rows = (size_t)shapes[size].frames * STEPS;
+    const size_t cols = shapes[size].cols, rows = (size_t)shapes[size].blocks * STEPS;
     const size_t line_bytes = cols * sizeof(int32_t);
 
     int32_t *wall = suite_memory_add(problem, rows * line_bytes, false, false);
@@ -84,6 +90,7 @@ bool suite_make_pathfinder(enum suite_size size, struct suite_problem *problem)
     for (size_t x = 0; x < cols; x++)
         sums[x] = suite_random(&seed) % 10;
     own->constants = (struct constants){.cols = shapes[size].cols};
+    own->blocks = shapes[size].blocks;
 
     problem->passes[0] = (struct cox_pass){.source = suite_source("pathfinder.cl"),
                                            .options = "-D GROUP=256 -D STEPS=20",
