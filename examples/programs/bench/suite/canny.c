@@ -32,7 +32,7 @@ static int32_t pixel(const struct picture *in, int32_t x, int32_t y)
     return in->pixels[(size_t)clamp(y, in->height) * in->width + clamp(x, in->width)];
 }
 
-/* Three pixels beside each other or one below the other, the middle one twice. */
+/* The sum of three pixels in a line, with the middle one twice. */
 static int32_t line(const struct picture *in, int32_t x, int32_t y, int32_t dx, int32_t dy)
 {
     return pixel(in, x - dx, y - dy) + 2 * pixel(in, x, y) + pixel(in, x + dx, y + dy);

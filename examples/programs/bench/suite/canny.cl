@@ -1,5 +1,5 @@
 /* canny: edges of a picture, by four kernels. Smooth it; find the gradient's size and direction;
- * keep the largest sizes across each edge; keep strong edges, and weak ones beside strong ones.
+ * keep the largest sizes across each edge; keep strong edges, and their weak neighbours.
  *
  * Geometry: one work-item per pixel. canny_gauss and canny_sobel have work-groups of TILE x TILE,
  * which load a tile with one more pixel on each side.

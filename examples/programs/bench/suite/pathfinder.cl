@@ -1,5 +1,5 @@
-/* pathfinder: the cheapest way down a wall of costs. A way goes to the cell below, or to one of the
- * two beside that.
+/* pathfinder: the cheapest way down a wall of costs. From each cell, a way goes to one of
+ * the three cells below: left, middle or right.
  *
  *   sum[x] = wall[y][x] + min(sum[x - 1], sum[x], sum[x + 1]), for STEPS rows y of the wall
  *

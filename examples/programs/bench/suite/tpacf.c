@@ -62,7 +62,7 @@ static float random_float(uint32_t *seed)
     return (float)(suite_random(seed) >> 8) / (1 << 23) - 1;
 }
 
-/* A random point of the unit sphere, or near a point of it. */
+/* A random point on the sphere of radius 1, near the point `near` if that is not NULL. */
 static void random_point(uint32_t *seed, const float *near, float *point)
 {
     float square = 0;
