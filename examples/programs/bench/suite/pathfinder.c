@@ -1,10 +1,14 @@
 /* Rodinia's pathfinder: dynamic programming. Each frame goes down STEPS rows of the wall.
+ *
+ * A work-group has more work-items than columns that it writes. So a row of the session is a
+ * work-item, and a row of the sums has the columns of one work-group.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "problem.h"
 
 #include <stdlib.h>
 
-enum { GROUP = 256, STEPS = 20 }; /* as in the pass's options */
+enum { GROUP = 256, STEPS = 20 };        /* as in the pass's options */
+enum { GROUP_COLS = GROUP - 2 * STEPS }; /* that a work-group writes */
 
 enum { WALL, SUMS, RESULT };
 
@@ -13,7 +17,7 @@ struct constants {
 };
 
 struct shape {
-    int32_t cols;
+    int32_t groups;
     uint32_t blocks; /* of STEPS rows of the wall; then it begins again */
     uint32_t frames;
 };
@@ -66,15 +70,24 @@ static void reference(const struct suite_problem *problem, void *const *memories
     }
 }
 
+static struct cox_buffer_layout sums_layout(const char *name)
+{
+    return (struct cox_buffer_layout){.name = name,
+                                      .pitch_bytes = GROUP_COLS * sizeof(int32_t),
+                                      .row_divisor = GROUP,
+                                      .stays = true};
+}
+
 bool suite_make_pathfinder(enum suite_size size, struct suite_problem *problem)
 {
-    static const struct shape shapes[] = {{3000, 2, 3}, {400000, 5, 6}, {2000000, 10, 60}};
+    static const struct shape shapes[] = {{14, 2, 3}, {2000, 5, 6}, {9000, 10, 60}};
     static const struct cox_field fields[] = {
         COX_FIELD(struct constants, cols), COX_FIELD(struct constants, start), {0}};
     static const struct cox_argument arguments[] = {
-        {.name = "wall", .whole = true}, {.name = "sums", .halo_rows = STEPS}, {0}};
+        {.name = "wall", .whole = true}, {.name = "sums", .halo_rows = 1}, {0}};
 
-    const size_t cols = shapes[size].cols, rows = (size_t)shapes[size].blocks * STEPS;
+    const size_t cols = (size_t)shapes[size].groups * GROUP_COLS;
+    const size_t rows = (size_t)shapes[size].blocks * STEPS;
     const size_t line_bytes = cols * sizeof(int32_t);
 
     int32_t *wall = suite_memory_add(problem, rows * line_bytes, false, false);
@@ -89,7 +102,7 @@ bool suite_make_pathfinder(enum suite_size size, struct suite_problem *problem)
         wall[i] = suite_random(&seed) % 10;
     for (size_t x = 0; x < cols; x++)
         sums[x] = suite_random(&seed) % 10;
-    own->constants = (struct constants){.cols = shapes[size].cols};
+    own->constants = (struct constants){.cols = (int32_t)cols};
     own->blocks = shapes[size].blocks;
 
     problem->passes[0] = (struct cox_pass){.source = suite_source("pathfinder.cl"),
@@ -99,9 +112,9 @@ bool suite_make_pathfinder(enum suite_size size, struct suite_problem *problem)
                                            .arguments = arguments};
     problem->buffers[0] = (struct cox_buffer_layout){
         .name = "wall", .bytes = rows * line_bytes, .stays = true};
-    problem->buffers[1] = (struct cox_buffer_layout){.name = "sums", .stays = true};
-    problem->buffers[2] = (struct cox_buffer_layout){.name = "result", .stays = true};
-    problem->params = (struct cox_session_params){.rows = shapes[size].cols,
+    problem->buffers[1] = sums_layout("sums");
+    problem->buffers[2] = sums_layout("result");
+    problem->params = (struct cox_session_params){.rows = (uint32_t)shapes[size].groups * GROUP,
                                                   .passes = problem->passes,
                                                   .buffers = problem->buffers,
                                                   .fields = fields,

@@ -1,46 +1,40 @@
-/* pathfinder: the cheapest way down a wall of costs. From each cell, a way goes to one of
- * the three cells below: left, middle or right.
+/* pathfinder: the cheapest way down a wall of costs. From each cell, a way goes to one of the three
+ * cells below: left, middle or right.
  *
  *   sum[x] = wall[y][x] + min(sum[x - 1], sum[x], sum[x + 1]), for STEPS rows y of the wall
  *
- * Geometry: one work-item per column of the wall, GROUP per work-group. A work-group does all steps
- * in local memory. It also computes STEPS columns on either side, one fewer with each step.
+ * Geometry: work-groups of GROUP, which do all steps in local memory. With each step, the columns
+ * that a group knows become fewer by one on each side. It writes the middle GROUP - 2 * STEPS.
  * Defines: GROUP, STEPS.
- * Access: wall is read from row `start`, sums by columns with STEPS on either side.
+ * Access: wall from row `start`; the group's columns of sums, and STEPS on each side.
  * Integers: all devices agree.
  * SPDX-License-Identifier: Apache-2.0 */
 kernel void pathfinder(global const int *wall, global const int *sums, global int *result, int cols,
                        int start)
 {
-    local int cells[2][GROUP + 2 * STEPS];
-    const int width = GROUP + 2 * STEPS;
+    local int cells[2][GROUP];
     const int lid = get_local_id(0);
-    const int first = (int)get_group_id(0) * GROUP - STEPS;
+    const int x = (int)get_group_id(0) * (GROUP - 2 * STEPS) - STEPS + lid;
+    const bool inside = x >= 0 && x < cols;
 
-    for (int i = lid; i < width; i += GROUP)
-        cells[0][i] = sums[clamp(first + i, 0, cols - 1)];
+    cells[0][lid] = inside ? sums[x] : 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
     for (int step = 0; step < STEPS; step++) {
         local const int *from = cells[step & 1];
         local int *to = cells[(step & 1) ^ 1];
 
-        for (int i = lid; i < width; i += GROUP) {
-            const int x = first + i;
-            if (i <= step || i >= width - 1 - step || x < 0 || x >= cols)
-                continue;
-
-            int least = from[i];
+        if (inside && lid > step && lid < GROUP - 1 - step) {
+            int least = from[lid];
             if (x > 0)
-                least = min(least, from[i - 1]);
+                least = min(least, from[lid - 1]);
             if (x < cols - 1)
-                least = min(least, from[i + 1]);
-            to[i] = wall[(size_t)(start + step) * cols + x] + least;
+                least = min(least, from[lid + 1]);
+            to[lid] = wall[(size_t)(start + step) * cols + x] + least;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    const int x = get_global_id(0);
-    if (x < cols)
-        result[x] = cells[STEPS & 1][lid + STEPS];
+    if (inside && lid >= STEPS && lid < GROUP - STEPS)
+        result[x] = cells[STEPS & 1][lid];
 }
