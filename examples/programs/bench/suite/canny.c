@@ -1,6 +1,6 @@
 /* CHAI's CEDD: Canny edge detection of a video, in four passes.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "problem.h"
+#include "list.h"
 
 #include <stdlib.h>
 
@@ -147,18 +147,40 @@ static void draw(uint8_t *pixels, int32_t width, int32_t height, int32_t shift, 
         }
 }
 
+static const struct cox_argument halos[][2] = {{{.name = "in", .halo_rows = 1}},
+                                               {{.name = "smooth", .halo_rows = 1}},
+                                               {{.name = "gradient", .halo_rows = 1}},
+                                               {{.name = "thin", .halo_rows = 1}}};
+
+static void list_passes(struct cox_pass *passes)
+{
+    static const char *const kernels[] = {"canny_gauss", "canny_sobel", "canny_thin",
+                                          "canny_hysteresis"};
+
+    for (int p = 0; p < 4; p++)
+        passes[p] = (struct cox_pass){.source = suite_source("canny.cl"),
+                                      .kernel = kernels[p],
+                                      .options = "-D TILE=16",
+                                      .absolute = true,
+                                      .arguments = halos[p]};
+
+    for (int p = 0; p < 2; p++)
+        passes[p].local_columns = passes[p].local_rows = TILE;
+}
+
 /* Buffers of bytes. All but the first and the last are scratch. */
 static void list_buffers(struct cox_buffer_layout *buffers)
 {
     static const char *const names[] = {"in", "smooth", "gradient", "direction", "thin", "edges"};
     enum { COUNT = sizeof names / sizeof *names };
 
-    for (int b = 0; b < COUNT; b++)
-        buffers[b] = (struct cox_buffer_layout){.name = names[b],
-                                                .scratch = b > 0 && b < COUNT - 1};
+    for (int b = 0; b < COUNT; b++) {
+        buffers[b].name = names[b];
+        buffers[b].scratch = b > 0 && b < COUNT - 1;
+    }
 }
 
-bool suite_make_canny(enum suite_size size, struct suite_problem *problem)
+static bool make(enum suite_size size, struct suite_problem *problem)
 {
     static const struct {
         struct constants constants;
@@ -169,12 +191,6 @@ bool suite_make_canny(enum suite_size size, struct suite_problem *problem)
                                               COX_FIELD(struct constants, low),
                                               COX_FIELD(struct constants, high),
                                               {0}};
-    static const struct cox_argument halo_of_in[] = {{.name = "in", .halo_rows = 1}, {0}};
-    static const struct cox_argument halo_of_smooth[] = {{.name = "smooth", .halo_rows = 1}, {0}};
-    static const struct cox_argument halo_of_gradient[] = {{.name = "gradient", .halo_rows = 1},
-                                                           {0}};
-    static const struct cox_argument halo_of_thin[] = {{.name = "thin", .halo_rows = 1}, {0}};
-    static const char options[] = "-D TILE=16";
 
     const int32_t width = shapes[size].constants.width, height = shapes[size].constants.height;
     const size_t bytes = (size_t)width * height;
@@ -188,27 +204,7 @@ bool suite_make_canny(enum suite_size size, struct suite_problem *problem)
     draw(in_even, width, height, 0, 1);
     draw(in_odd, width, height, 5, 2);
 
-    problem->passes[0] = (struct cox_pass){.source = suite_source("canny.cl"),
-                                           .kernel = "canny_gauss",
-                                           .options = options,
-                                           .local_columns = TILE,
-                                           .local_rows = TILE,
-                                           .absolute = true,
-                                           .arguments = halo_of_in};
-    problem->passes[1] = (struct cox_pass){.kernel = "canny_sobel",
-                                           .options = options,
-                                           .local_columns = TILE,
-                                           .local_rows = TILE,
-                                           .absolute = true,
-                                           .arguments = halo_of_smooth};
-    problem->passes[2] = (struct cox_pass){.kernel = "canny_thin",
-                                           .options = options,
-                                           .absolute = true,
-                                           .arguments = halo_of_gradient};
-    problem->passes[3] = (struct cox_pass){.kernel = "canny_hysteresis",
-                                           .options = options,
-                                           .absolute = true,
-                                           .arguments = halo_of_thin};
+    list_passes(problem->passes);
     list_buffers(problem->buffers);
     problem->params = (struct cox_session_params){.columns = (uint32_t)width,
                                                   .rows = (uint32_t)height,
@@ -227,3 +223,6 @@ bool suite_make_canny(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
+
+const struct suite_case suite_canny = {"canny", "CHAI", "edges of a video, in four passes (CEDD)",
+                                       make};

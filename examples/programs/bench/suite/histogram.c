@@ -1,6 +1,6 @@
 /* Parboil's histo: many bins, unevenly filled, with counts that saturate.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "problem.h"
+#include "list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void reference(const struct suite_problem *problem, void *const *memories
             histogram[samples[i]]++;
 }
 
-bool suite_make_histogram(enum suite_size size, struct suite_problem *problem)
+static bool make(enum suite_size size, struct suite_problem *problem)
 {
     static const struct {
         struct constants constants;
@@ -70,3 +70,6 @@ bool suite_make_histogram(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
+
+const struct suite_case suite_histogram = {"histogram", "Parboil",
+                                           "many bins that saturate; two passes", make};

@@ -1,6 +1,6 @@
 /* CHAI's HSTI: a histogram of few bins, with work-groups that split the input.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "problem.h"
+#include "list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void reference(const struct suite_problem *problem, void *const *memories
         histogram[samples[i] * BINS >> 12]++;
 }
 
-bool suite_make_hsti(enum suite_size size, struct suite_problem *problem)
+static bool make(enum suite_size size, struct suite_problem *problem)
 {
     static const struct {
         struct constants constants;
@@ -63,3 +63,6 @@ bool suite_make_hsti(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
+
+const struct suite_case suite_hsti = {"hsti", "CHAI",
+                                      "a histogram of 256 bins, counted in local memory", make};

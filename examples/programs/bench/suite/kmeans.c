@@ -1,6 +1,6 @@
 /* Rodinia's kmeans: devices assign points to centres. The host moves the centres after each frame.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "problem.h"
+#include "list.h"
 
 #include <float.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void reference(const struct suite_problem *problem, void *const *memories
     }
 }
 
-bool suite_make_kmeans(enum suite_size size, struct suite_problem *problem)
+static bool make(enum suite_size size, struct suite_problem *problem)
 {
     static const struct {
         struct constants constants;
@@ -125,3 +125,6 @@ bool suite_make_kmeans(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
+
+const struct suite_case suite_kmeans = {
+    "kmeans", "Rodinia", "nearest centres of points; the host moves the centres", make};

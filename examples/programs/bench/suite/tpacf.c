@@ -3,7 +3,7 @@
  * Work per point differs: an observed point has pairs with all random points, and the last point of
  * a set has none with its own set.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "problem.h"
+#include "list.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -100,7 +100,7 @@ static void fill(int32_t set_points, int32_t total, float *xs, float *ys, float 
     }
 }
 
-bool suite_make_tpacf(enum suite_size size, struct suite_problem *problem)
+static bool make(enum suite_size size, struct suite_problem *problem)
 {
     static const struct constants shapes[] = {{300, SETS}, {2000, SETS}, {16384, SETS}};
     static const struct cox_field fields[] = {
@@ -153,3 +153,6 @@ bool suite_make_tpacf(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
+
+const struct suite_case suite_tpacf = {"tpacf", "Parboil",
+                                       "histograms of angles between points; uneven work", make};
