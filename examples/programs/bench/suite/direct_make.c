@@ -103,8 +103,8 @@ static bool build(struct suite_direct *direct, struct suite_hand *hand, uint32_t
     }
 
     const char *const sources[] = {strstr(source, "get_group_id") ? group_ids : "", source};
-    hand->programs[pass] =
-        clCreateProgramWithSource(hand->context, 2, (const char **)sources, NULL, &code);
+    hand->programs[pass] = clCreateProgramWithSource(hand->context, 2, (const char **)sources, NULL,
+                                                     &code);
     if (bench_cl_failed(code, "clCreateProgramWithSource"))
         return false;
     code = clBuildProgram(hand->programs[pass], 1, &hand->id, options, NULL, NULL);
