@@ -74,6 +74,11 @@ static bool find_buffer(const struct suite_problem *problem, const char *name, u
     return false;
 }
 
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 /* A global or constant pointer. */
 static bool add_buffer(const struct suite_problem *problem, const struct cox_pass *pass,
                        const struct parameter *parameter, struct suite_argument *argument,
@@ -93,16 +98,19 @@ static bool add_buffer(const struct suite_problem *problem, const struct cox_pas
                           (parameter->qualifiers & CL_KERNEL_ARG_TYPE_CONST);
 
     access.writes = !constant;
-    access.whole = layout->merge && constant;
     if (layout->row_divisor)
         access.divisor = layout->row_divisor;
     if (said) {
+        access.writes &= !said->read_only;
         access.reads = said->in_place || said->partial;
         access.whole |= said->whole;
-        access.above = access.below = said->halo_rows;
+        access.above = larger(said->halo_rows, said->halo_above);
+        access.below = larger(said->halo_rows, said->halo_below);
         if (said->row_divisor)
             access.divisor = said->row_divisor;
     }
+
+    access.whole |= layout->merge && !access.writes;
 
     *argument = (struct suite_argument){.kind = SUITE_BUFFER,
                                         .access = step->access_count,

@@ -245,7 +245,10 @@ static void view_steps(struct suite_direct *direct)
         struct suite_step *step = &view->steps[view->step_count];
         if (!pass->fused)
             group = view->step_count;
-        *step = (struct suite_step){.pass = pass, .columns = params->columns, .rows = params->rows};
+        *step = (struct suite_step){.pass = pass,
+                                    .absolute = pass->absolute,
+                                    .columns = params->columns,
+                                    .rows = params->rows};
         if (pass->columns)
             step->columns = pass->columns;
         if (view->steps[group].pass->rows)

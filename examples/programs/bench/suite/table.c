@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table.h"
+#include "bench/lines.h"
+
+#include <stdio.h>
+
+#define EFFICIENCY_BAR 0.95
+#define TO_BEST_BAR 0.98
+
+double suite_efficiency(const struct suite_figures *figures)
+{
+    return figures->hand_all_ms / figures->library_all_ms;
+}
+
+double suite_to_best(const struct suite_figures *figures)
+{
+    return figures->hand_one_ms / figures->library_all_ms;
+}
+
+void suite_summary_add(struct suite_summary *summary, const struct suite_figures *figures)
+{
+    if (summary->count == 0)
+        *summary = (struct suite_summary){
+            .equal_bits = true, .right = true, .to_best = suite_to_best(figures)};
+
+    summary->efficiency = (summary->efficiency * summary->count + suite_efficiency(figures)) /
+                          (summary->count + 1);
+    summary->count++;
+    if (suite_to_best(figures) < summary->to_best)
+        summary->to_best = suite_to_best(figures);
+    summary->equal_bits &= figures->equal_bits;
+    summary->right &= figures->right;
+}
+
+bool suite_summary_met(const struct suite_summary *summary)
+{
+    return summary->efficiency >= EFFICIENCY_BAR && summary->to_best >= TO_BEST_BAR &&
+           summary->equal_bits && summary->right;
+}
+
+/* --- text --- */
+
+void suite_table_head(const char *size, uint32_t rounds)
+{
+    printf("size %s, %u rounds; times in ms, medians, from data in host memory to results there\n"
+           "hand = hand-written OpenCL; 1 = the best device; all = all devices, by hand with the "
+           "best split\n\n"
+           "  %-12s %9s %9s %9s %9s  %6s  %6s  %6s  %-5s  %s\n",
+           size, rounds, "case", "hand 1", "hand all", "library 1", "lib. all", "1/hand", "effic.",
+           "to best", "bits", "error");
+}
+
+static const char *yes_or_no(bool value)
+{
+    return value ? "equal" : "DIFF";
+}
+
+void suite_table_row(const struct suite_figures *figures)
+{
+    printf("  %-12s %9.2f %9.2f %9.2f %9.2f  %6.2f  %6.2f  %7.2f  %-5s  %.1e%s\n",
+           figures->of->name, figures->hand_one_ms, figures->hand_all_ms, figures->library_one_ms,
+           figures->library_all_ms, figures->library_one_ms / figures->hand_one_ms,
+           suite_efficiency(figures), suite_to_best(figures), yes_or_no(figures->equal_bits),
+           figures->error, figures->right ? "" : " WRONG");
+
+    for (uint32_t d = 0; d < figures->device_count; d++) {
+        const struct suite_device_cost *cost = &figures->costs[d];
+        printf("      device %u: alone %.2f ms; rows %.1f %% by hand, %.1f %% in the library, "
+               "which has %u bands there, kernels %.2f ms, bands %.2f ms\n",
+               d, figures->device_ms[d], figures->shares[d] * 100, figures->library_shares[d] * 100,
+               cost->bands, cost->kernel_ms, cost->busy_ms);
+    }
+
+    fflush(stdout);
+}
+
+void suite_table_end(const struct suite_summary *summary)
+{
+    printf("\nefficiency, mean: %.3f, at least %.2f: %s\n", summary->efficiency, EFFICIENCY_BAR,
+           bench_verdict(summary->efficiency >= EFFICIENCY_BAR));
+    printf("best device over the library on all, least: %.3f, at least %.2f: %s\n",
+           summary->to_best, TO_BEST_BAR, bench_verdict(summary->to_best >= TO_BEST_BAR));
+    printf("output bits: %s\n", summary->equal_bits ? "equal" : "DIFFERENT");
+    printf("results: %s\n", summary->right ? "right" : "WRONG");
+}
+
+/* --- JSON --- */
+
+static void json_devices(struct json *json, const struct suite_figures *figures)
+{
+    json_member_array(json, "devices", false);
+    for (uint32_t d = 0; d < figures->device_count; d++) {
+        json_open_object(json, true);
+        json_member_number(json, "hand_alone_ms", figures->device_ms[d]);
+        json_member_number(json, "hand_share", figures->shares[d]);
+        json_member_number(json, "library_share", figures->library_shares[d]);
+        json_member_unsigned(json, "bands", figures->costs[d].bands);
+        json_member_number(json, "kernel_ms", figures->costs[d].kernel_ms);
+        json_member_number(json, "band_ms", figures->costs[d].busy_ms);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
+void suite_json_row(struct json *json, const struct suite_figures *figures)
+{
+    json_open_object(json, false);
+    json_member_string(json, "case", figures->of->name);
+    json_member_string(json, "suite", figures->of->suite);
+    json_member_number(json, "hand_one_ms", figures->hand_one_ms);
+    json_member_number(json, "hand_all_ms", figures->hand_all_ms);
+    json_member_number(json, "library_one_ms", figures->library_one_ms);
+    json_member_number(json, "library_all_ms", figures->library_all_ms);
+    json_member_number(json, "efficiency", suite_efficiency(figures));
+    json_member_number(json, "to_best", suite_to_best(figures));
+    json_member_bool(json, "equal_bits", figures->equal_bits);
+    json_member_number(json, "error", figures->error);
+    json_member_bool(json, "right", figures->right);
+    json_devices(json, figures);
+    json_close_object(json);
+}
+
+void suite_json_end(struct json *json, const struct suite_summary *summary)
+{
+    json_member_number(json, "efficiency", summary->efficiency);
+    json_member_number(json, "efficiency_bar", EFFICIENCY_BAR);
+    json_member_number(json, "to_best", summary->to_best);
+    json_member_number(json, "to_best_bar", TO_BEST_BAR);
+    json_member_bool(json, "same_output", summary->equal_bits);
+    json_member_bool(json, "right", summary->right);
+}
