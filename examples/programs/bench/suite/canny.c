@@ -180,7 +180,7 @@ static void list_buffers(struct cox_buffer_layout *buffers)
     }
 }
 
-static bool make(enum suite_size size, struct suite_problem *problem)
+bool suite_make_canny(enum suite_size size, struct suite_problem *problem)
 {
     static const struct {
         struct constants constants;
@@ -223,6 +223,3 @@ static bool make(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
-
-const struct suite_case suite_canny = {"canny", "CHAI", "edges of a video, in four passes (CEDD)",
-                                       make};

@@ -23,7 +23,7 @@ static void reference(const struct suite_problem *problem, void *const *memories
             histogram[samples[i]]++;
 }
 
-static bool make(enum suite_size size, struct suite_problem *problem)
+bool suite_make_histogram(enum suite_size size, struct suite_problem *problem)
 {
     static const struct {
         struct constants constants;
@@ -70,6 +70,3 @@ static bool make(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
-
-const struct suite_case suite_histogram = {"histogram", "Parboil",
-                                           "many bins that saturate; two passes", make};

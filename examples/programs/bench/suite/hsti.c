@@ -24,7 +24,7 @@ static void reference(const struct suite_problem *problem, void *const *memories
         histogram[samples[i] * BINS >> 12]++;
 }
 
-static bool make(enum suite_size size, struct suite_problem *problem)
+bool suite_make_hsti(enum suite_size size, struct suite_problem *problem)
 {
     static const struct {
         struct constants constants;
@@ -63,6 +63,3 @@ static bool make(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
-
-const struct suite_case suite_hsti = {"hsti", "CHAI",
-                                      "a histogram of 256 bins, counted in local memory", make};

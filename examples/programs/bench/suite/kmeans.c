@@ -73,7 +73,7 @@ static void reference(const struct suite_problem *problem, void *const *memories
     }
 }
 
-static bool make(enum suite_size size, struct suite_problem *problem)
+bool suite_make_kmeans(enum suite_size size, struct suite_problem *problem)
 {
     static const struct {
         struct constants constants;
@@ -125,6 +125,3 @@ static bool make(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
-
-const struct suite_case suite_kmeans = {
-    "kmeans", "Rodinia", "nearest centres of points; the host moves the centres", make};

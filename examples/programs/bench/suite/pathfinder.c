@@ -78,7 +78,7 @@ static struct cox_buffer_layout sums_layout(const char *name)
                                       .stays = true};
 }
 
-static bool make(enum suite_size size, struct suite_problem *problem)
+bool suite_make_pathfinder(enum suite_size size, struct suite_problem *problem)
 {
     static const struct shape shapes[] = {{14, 2, 3}, {2000, 5, 6}, {9000, 10, 60}};
     static const struct cox_field fields[] = {
@@ -132,6 +132,3 @@ static bool make(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
-
-const struct suite_case suite_pathfinder = {
-    "pathfinder", "Rodinia", "dynamic programming, twenty steps a frame in local memory", make};

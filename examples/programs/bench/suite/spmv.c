@@ -140,7 +140,7 @@ static const struct cox_argument arguments[] = {{.name = "row_starts", .halo_bel
 
 static const char options[] = "-D GROUP=128 -D WIDTH=32";
 
-static bool make_scalar(enum suite_size size, struct suite_problem *problem)
+bool suite_make_spmv_scalar(enum suite_size size, struct suite_problem *problem)
 {
     const struct cox_pass pass = {.source = suite_source("spmv.cl"),
                                   .kernel = "spmv_scalar",
@@ -152,7 +152,7 @@ static bool make_scalar(enum suite_size size, struct suite_problem *problem)
     return make(size, &pass, 1, problem);
 }
 
-static bool make_vector(enum suite_size size, struct suite_problem *problem)
+bool suite_make_spmv_vector(enum suite_size size, struct suite_problem *problem)
 {
     const struct cox_pass pass = {.source = suite_source("spmv.cl"),
                                   .kernel = "spmv_vector",
@@ -164,9 +164,3 @@ static bool make_vector(enum suite_size size, struct suite_problem *problem)
     problem->reference = reference_vector;
     return make(size, &pass, WIDTH, problem);
 }
-
-const struct suite_case suite_spmv_scalar = {
-    "spmv_scalar", "SHOC", "sparse matrix times vector, one work-item per row", make_scalar};
-
-const struct suite_case suite_spmv_vector = {
-    "spmv_vector", "SHOC", "sparse matrix times vector, 32 work-items per row", make_vector};

@@ -100,7 +100,7 @@ static void fill(int32_t set_points, int32_t total, float *xs, float *ys, float 
     }
 }
 
-static bool make(enum suite_size size, struct suite_problem *problem)
+bool suite_make_tpacf(enum suite_size size, struct suite_problem *problem)
 {
     static const struct constants shapes[] = {{300, SETS}, {2000, SETS}, {16384, SETS}};
     static const struct cox_field fields[] = {
@@ -153,6 +153,3 @@ static bool make(enum suite_size size, struct suite_problem *problem)
 
     return true;
 }
-
-const struct suite_case suite_tpacf = {"tpacf", "Parboil",
-                                       "histograms of angles between points; uneven work", make};
