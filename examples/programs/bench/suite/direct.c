@@ -336,6 +336,18 @@ static cl_int run_command(struct run *run, uint32_t index)
                    command->awaited ? &direct->events[index] : NULL);
 }
 
+/* Some drivers return from clFinish early if clFlush came before (rusticl 22.3), so wait for events. */
+static cl_int wait_for_all(const struct suite_direct *direct)
+{
+    cl_int code = for_each_queue(direct, clFlush);
+
+    for (uint32_t q = 0; q < COX_DEVICES_MAX * SUITE_LANES && code == CL_SUCCESS; q++)
+        if (direct->plan->last[q])
+            code = clWaitForEvents(1, &direct->events[direct->plan->last[q] - 1]);
+
+    return code;
+}
+
 bool suite_direct_run(struct suite_direct *direct, double *wall_ns)
 {
     struct run run = {.direct = direct, .frame = UINT32_MAX};
@@ -349,9 +361,9 @@ bool suite_direct_run(struct suite_direct *direct, double *wall_ns)
     for (uint32_t c = 0; c < direct->plan->count && code == CL_SUCCESS; c++)
         code = run_command(&run, c);
     if (code == CL_SUCCESS)
-        code = for_each_queue(direct, clFlush);
-    const cl_int ended = for_each_queue(direct, clFinish);
+        code = wait_for_all(direct);
     *wall_ns = (double)(now_ns() - start);
+    const cl_int ended = for_each_queue(direct, clFinish);
 
     for (uint32_t c = 0; c < direct->plan->count; c++) {
         BENCH_CL_RELEASE(Event, direct->events[c]);

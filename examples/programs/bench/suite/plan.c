@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES_MAX = COX_DEVICES_MAX * SUITE_LANES, HOST_DONE = UINT32_MAX };
+enum { LANES_MAX = COX_DEVICES_MAX * SUITE_LANES };
 
 /* A use of rows of a store at one place by a command. Later commands may have to wait for it. */
 struct use {
@@ -535,6 +535,20 @@ static void find_bands(struct planner *planner, const double *shares)
     }
 }
 
+/* The host waits for the last command of each queue. */
+static void find_last(struct suite_plan *plan)
+{
+    memset(plan->last, 0, sizeof plan->last);
+
+    for (uint32_t c = 0; c < plan->count; c++)
+        if (!by_host(&plan->commands[c]))
+            plan->last[queue_of(&plan->commands[c])] = c + 1;
+
+    for (uint32_t q = 0; q < LANES_MAX; q++)
+        if (plan->last[q])
+            plan->commands[plan->last[q] - 1].awaited = true;
+}
+
 static void free_planner(struct planner *planner)
 {
     for (uint32_t s = 0; s < SUITE_STORES_MAX; s++)
@@ -576,6 +590,7 @@ struct suite_plan *suite_plan_create(const struct suite_view *view,
         end_frame(planner, frame);
     }
     end_run(planner);
+    find_last(plan);
 
     if (planner->failed) {
         bench_fail("out of memory");

@@ -45,6 +45,7 @@ struct suite_plan {
     uint32_t count, room;
     uint32_t *needs; /* indices of commands */
     uint32_t need_count, need_room;
+    uint32_t last[COX_DEVICES_MAX * SUITE_LANES]; /* of each queue: 1 + index; 0 = unused */
     struct suite_range bands[COX_DEVICES_MAX][SUITE_PASSES_MAX];
 };
 
