@@ -43,7 +43,7 @@ static const char usage_text[] =
     "muladd or fma\n"
     "  --size WxH       frame size; default: stream, kernels 3840x2160; passes, start, "
     "frames 1920x1080\n"
-    "  --size NAME      suite: tiny, small (default) or large\n"
+    "  --size NAME      suite: tiny (compares the results alone), small (default) or large\n"
     "  --case NAME      suite: one case only\n"
     "  --rounds N       suite: rounds in which all entrants take turns, 1 to 101 (default: 7)\n"
     "  --ratio R        split: cost of a row on device 1 relative to device 0, 1 to 64 (default: 3)\n"

@@ -53,13 +53,15 @@ static void assign_buffers(struct suite_library *library)
     }
 }
 
-static bool make(struct suite_library *library, cox_runtime *runtime, const char *devices)
+static bool make(struct suite_library *library, cox_runtime *runtime, const char *devices,
+                 const char *policy)
 {
     const struct suite_problem *problem = library->problem;
     struct cox_session_params params = problem->params;
     struct cox_session_info info;
 
     params.devices = devices;
+    params.policy = policy;
     params.in_flight = IN_FLIGHT;
     params.report = on_report;
     params.report_user = library;
@@ -79,7 +81,8 @@ static bool make(struct suite_library *library, cox_runtime *runtime, const char
 }
 
 struct suite_library *suite_library_create(const struct suite_problem *problem,
-                                           cox_runtime *runtime, const char *devices)
+                                           cox_runtime *runtime, const char *devices,
+                                           const char *policy)
 {
     struct suite_library *library = calloc(1, sizeof *library);
 
@@ -89,7 +92,7 @@ struct suite_library *suite_library_create(const struct suite_problem *problem,
     }
 
     library->problem = problem;
-    if (!make(library, runtime, devices))
+    if (!make(library, runtime, devices, policy))
         suite_library_destroy(&library);
 
     return library;

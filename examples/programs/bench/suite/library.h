@@ -16,10 +16,11 @@ struct suite_device_cost {
     double kernel_ms, copy_ms, busy_ms; /* busy: from submission to the end */
 };
 
-/* Make a session over `devices` (as in cox_session_params) and buffers. `problem` must outlive it.
- * NULL after a message. */
+/* Make a session over `devices` and buffers. `devices` and `policy` are as in cox_session_params.
+ * `problem` must outlive it. NULL after a message. */
 struct suite_library *suite_library_create(const struct suite_problem *problem,
-                                           cox_runtime *runtime, const char *devices);
+                                           cox_runtime *runtime, const char *devices,
+                                           const char *policy);
 
 /* Run all frames on fresh data. `*wall_ns` is from data in the host's memory to results in the
  * host's memory. False after a message. */

@@ -20,7 +20,7 @@ enum { SUITE_MEMORIES_MAX = 12, SUITE_PASSES_MAX = 16 };
 
 /* How large a problem is. */
 enum suite_size {
-    SUITE_TINY,  /* for tests: milliseconds on one core */
+    SUITE_TINY,  /* for tests of the results: milliseconds on one core */
     SUITE_SMALL, /* for processors: 0.1 to 1 s on two cores */
     SUITE_LARGE, /* for GPUs: at least 5 ms on one GPU, except the copies */
 };

@@ -201,8 +201,11 @@ static bool prepare_library(struct bout *bout)
     const struct bench_device_list one = bench_device_list(&indices[figures->best], 1);
     const struct bench_device_list all = bench_device_list(indices, figures->device_count);
 
-    bout->one = suite_library_create(&bout->problem, bout->conditions->runtime, one.text);
-    bout->all = suite_library_create(&bout->problem, bout->conditions->runtime, all.text);
+    /* Without rounds every device must get rows. */
+    const char *policy = bout->conditions->rounds ? NULL : "static";
+
+    bout->one = suite_library_create(&bout->problem, bout->conditions->runtime, one.text, NULL);
+    bout->all = suite_library_create(&bout->problem, bout->conditions->runtime, all.text, policy);
 
     return bout->one && bout->all && warm(bout, bout->one) && warm(bout, bout->all);
 }

@@ -32,7 +32,7 @@ struct suite_figures {
 struct suite_conditions {
     cox_runtime *runtime;
     enum suite_size size;
-    uint32_t rounds; /* 0 = one run of each entrant, for its results alone */
+    uint32_t rounds; /* 0 = one run of each entrant with fixed shares, for its results alone */
     struct quiet *quiet;
 };
 

@@ -72,14 +72,16 @@ static void print_end(struct command *command)
 {
     if (command->options->json) {
         json_close_array(&command->json);
-        suite_json_end(&command->json, &command->summary);
-        member_quiet(&command->json, "rounds_repeated", &command->quiet);
+        suite_json_end(&command->json, &command->summary, command->conditions.rounds);
+        if (command->conditions.rounds)
+            member_quiet(&command->json, "rounds_repeated", &command->quiet);
         json_report_end(&command->json);
         return;
     }
 
-    suite_table_end(&command->summary);
-    bench_print_quiet(&command->quiet, "rounds");
+    suite_table_end(&command->summary, command->conditions.rounds);
+    if (command->conditions.rounds)
+        bench_print_quiet(&command->quiet, "rounds");
 }
 
 static bool run_cases(struct command *command)
@@ -94,9 +96,9 @@ static bool run_cases(struct command *command)
             return bench_fail("suite: %s failed", c->name);
         suite_summary_add(&command->summary, &figures);
         if (command->options->json)
-            suite_json_row(&command->json, &figures);
+            suite_json_row(&command->json, &figures, command->conditions.rounds);
         else
-            suite_table_row(&figures);
+            suite_table_row(&figures, command->conditions.rounds);
     }
 
     return true;
@@ -116,7 +118,8 @@ bool bench_suite(const struct bench_options *options, bool *met)
         !bench_open_runtime(options, COX_ARITHMETIC_AUTO, &command.conditions.runtime))
         return false;
 
-    command.conditions.rounds = bench_value(options->rounds, ROUNDS_DEFAULT);
+    if (command.conditions.size != SUITE_TINY)
+        command.conditions.rounds = bench_value(options->rounds, ROUNDS_DEFAULT);
     command.conditions.quiet = &command.quiet;
     quiet_start(&command.quiet, options->quiet_s);
     print_head(&command);
@@ -124,7 +127,7 @@ bool bench_suite(const struct bench_options *options, bool *met)
     const bool good = run_cases(&command);
     if (good) {
         print_end(&command);
-        *met = suite_summary_met(&command.summary);
+        *met = suite_summary_met(&command.summary, command.conditions.rounds);
     }
     cox_runtime_destroy(&command.conditions.runtime);
 

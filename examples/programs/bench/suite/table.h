@@ -17,14 +17,17 @@ struct suite_summary {
 double suite_efficiency(const struct suite_figures *figures);
 double suite_to_best(const struct suite_figures *figures);
 void suite_summary_add(struct suite_summary *summary, const struct suite_figures *figures);
-bool suite_summary_met(const struct suite_summary *summary);
 
+/* Whether all results are right and, if there were rounds, both bars are met. */
+bool suite_summary_met(const struct suite_summary *summary, uint32_t rounds);
+
+/* With 0 rounds the table has results, but no times. */
 void suite_table_head(const char *size, uint32_t rounds);
-void suite_table_row(const struct suite_figures *figures);
-void suite_table_end(const struct suite_summary *summary);
+void suite_table_row(const struct suite_figures *figures, uint32_t rounds);
+void suite_table_end(const struct suite_summary *summary, uint32_t rounds);
 
 /* One object per case, and the members of the end. */
-void suite_json_row(struct json *json, const struct suite_figures *figures);
-void suite_json_end(struct json *json, const struct suite_summary *summary);
+void suite_json_row(struct json *json, const struct suite_figures *figures, uint32_t rounds);
+void suite_json_end(struct json *json, const struct suite_summary *summary, uint32_t rounds);
 
 #endif
