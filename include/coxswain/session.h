@@ -80,6 +80,9 @@
  * Dimension 0 of the work-items runs over columns, dimension 1 over the band's rows. The global
  * size is padded to the local size, so a kernel must compare its ids with `columns` and `rows`. If
  * a work-item computes several columns or rows (cox_pass.item_columns), multiply the ids first.
+ *
+ * Without columns (cox_session_params.columns 0) there is one dimension, and it runs over the rows.
+ * A kernel that is written for the whole frame runs unchanged: see cox_pass.absolute.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COXSWAIN_SESSION_H
 #define COXSWAIN_SESSION_H
@@ -147,6 +150,8 @@ enum {
 
 /* Compile a kernel, run it over `columns` x `rows` work-items on all devices, and wait.
  *
+ * With 0 columns there is one dimension, as in a session.
+ *
  * This function compiles each time, and splits the rows by the devices' descriptions. For frames
  * that repeat, and for kernels that read other rows than their own, create a session.
  *
@@ -174,9 +179,21 @@ struct cox_argument {
      * fewer: the kernel clamps. It takes NAME_first_row. */
     uint32_t halo_rows;
 
+    /* The same for one side. The larger of this and halo_rows counts. */
+    uint32_t halo_above;
+    uint32_t halo_below;
+
     bool whole; /* reads the whole buffer; merged buffers are always read whole */
 
-    /* The kernel also reads what was there before. A band that fails then fails its frame. */
+    /* The kernel only reads the buffer, though its pointer is not const. Check mode finds a kernel
+     * that writes it. */
+    bool read_only;
+
+    /* The kernel also reads what was there before. A band that fails then fails its frame.
+     *
+     * With `whole`, it reads rows anywhere and writes the band's rows. The pointer begins at row 0,
+     * and NAME_first_row is 0. Rows of other bands that it reads must not be written in this
+     * pass. */
     bool in_place;
 
     /* The kernel may leave elements of its rows alone; they keep their values. Staged devices copy
@@ -224,6 +241,22 @@ struct cox_pass {
     uint32_t columns; /* 0 = the session's */
     uint32_t rows;    /* 0 = the session's */
 
+    /* The kernel is written for one device and the whole frame. On every device, row r of a buffer
+     * is row r of the frame. NAME_first_row and `first_row` are 0, and `rows` is `frame_rows`. Ids
+     * count from the frame's first work-item. So do group ids and sizes that `source` asks for.
+     *
+     * A band begins at a multiple of local_rows x item_rows, and only the last one is padded. If
+     * neither the pass nor the kernel states a local size, the library's choice divides columns and
+     * rows, and nothing is padded. A size that the kernel requires must be stated here too, unless
+     * bands begin at multiples of it.
+     *
+     * Staged devices have memory for the whole buffer. They copy only the rows that a band uses, so
+     * halos must be declared as for other passes.
+     *
+     * Images must be read whole. `code` is refused. Passes that are fused with this one must be
+     * absolute too, and must not hand rows on to each other. */
+    bool absolute;
+
     /* Local size in work-items. A kernel may count on it: a device that does not allow it leaves
      * the session, with a warning. One 0 = 1.
      *
@@ -234,7 +267,8 @@ struct cox_pass {
     uint32_t local_columns;
     uint32_t local_rows;
 
-    /* Columns and rows that one work-item computes; the kernel must agree. 0 = 1. */
+    /* Columns and rows that one work-item computes; the kernel must agree. 0 = 1. In one dimension
+     * local_columns and item_columns must be 0. */
     uint32_t item_columns;
     uint32_t item_rows;
 
@@ -311,7 +345,8 @@ struct cox_buffer_layout {
      *
      * The application calls cox_buffer_changed when it has written the memory, and
      * cox_session_fetch before it reads what frames wrote. Devices keep as many buffers as there
-     * are bindings that stay. Kernels that take the buffer by rows take NAME_first_row too.
+     * are bindings that stay. Kernels that take the buffer by rows take NAME_first_row too, unless
+     * their pass is absolute.
      *
      * If a device is lost with the only copy of a row, frames that read the row end with
      * COX_E_DEVICE_LOST. Without effect if cox_session_params.verify is set. */
@@ -456,9 +491,12 @@ enum cox_warmup {
     COX_WARMUP_BACKGROUND = 2,
 };
 
-/* `columns`, `rows` and `passes` are required, or `pipeline` instead. Zero in any other field means
- * the default. Read only during cox_session_create. Everything is copied. */
+/* `rows` and `passes` are required, or `pipeline` instead. Zero in any other field means the
+ * default. Read only during cox_session_create. Everything is copied. */
 struct cox_session_params {
+    /* 0 = one dimension: dimension 0 of the work-items runs over the rows. A row is then an element
+     * of each buffer, unless its pitch_bytes says otherwise, and `columns` is 1. Passes that set
+     * cox_pass.columns have two dimensions. */
     uint32_t columns;
     uint32_t rows;
     const struct cox_pass *passes; /* COX_LIST */

@@ -183,17 +183,19 @@ static const char *find_misfit(const struct cox_argument *argument,
                            parameter->kind == COX__PARAMETER_IMAGE;
     if (argument->local_bytes && parameter->kind != COX__PARAMETER_LOCAL)
         return "local_bytes is set, but it is not local memory";
-    if (!is_buffer && (argument->buffer || argument->halo_rows || argument->whole ||
+    const bool has_halo = argument->halo_rows || argument->halo_above || argument->halo_below;
+    const bool reads_only = parameter->reads_only || argument->read_only;
+    if (!is_buffer && (argument->buffer || has_halo || argument->whole || argument->read_only ||
                        argument->in_place || argument->partial || argument->row_divisor))
-        return "buffer, halo_rows, whole, in_place, partial or row_divisor is set, but it is not a "
-               "buffer";
-    if (argument->in_place && parameter->reads_only)
+        return "buffer, halo_rows, whole, read_only, in_place, partial or row_divisor is set, but "
+               "it is not a buffer";
+    if (argument->in_place && reads_only)
         return "in_place is set, but the kernel only reads it";
-    if (argument->partial && parameter->reads_only)
+    if (argument->partial && reads_only)
         return "partial is set, but the kernel only reads it";
     if (argument->partial && argument->in_place)
         return "in_place and partial are both set; in_place alone keeps values too";
-    if (argument->whole && argument->halo_rows)
+    if (argument->whole && has_halo)
         return "halo_rows and whole are both set";
 
     return NULL;
@@ -228,8 +230,8 @@ static const char *find_ignored(const struct cox_pass *variant, const char *kern
         return "arguments";
     if (variant->variants)
         return "variants";
-    if (variant->fused)
-        return "fused";
+    if (variant->fused || variant->absolute)
+        return "fused or absolute";
     if (variant->name || variant->policy)
         return "name or policy";
     if (variant->done || variant->done_user)
@@ -258,6 +260,35 @@ static cox_status check_variants(const struct cox__resolved *r,
     return COX_OK;
 }
 
+/* Check what depends on the kind of pass, in one of the forms of its kernel. */
+static cox_status check_form(const struct cox__resolved *r, const struct cox__group_member *member,
+                             const struct cox__stage *stage, const struct cox_pass *form)
+{
+    const char *kernel = member->signature.kernel;
+    if (stage->one_dimension && (form->local_columns || form->item_columns))
+        return COX__REFUSE(
+            r->log,
+            "kernel %s runs in one dimension, over the rows, but local_columns is %u "
+            "and item_columns is %u; set local_rows and item_rows",
+            kernel, form->local_columns, form->item_columns);
+    if (member->pass->absolute && form->code)
+        return COX__REFUSE(r->log, "kernel %s: an absolute pass takes no `code`; set `source`",
+                           kernel);
+
+    return COX_OK;
+}
+
+static cox_status check_forms(const struct cox__resolved *r, const struct cox__group_member *member,
+                              const struct cox__stage *stage)
+{
+    cox_status status = check_form(r, member, stage, member->pass);
+    const struct cox_pass *v = member->pass->variants;
+
+    for (; v && (v->source || v->code) && !status; v++)
+        status = check_form(r, member, stage, v);
+    return status;
+}
+
 static cox_status read_member(struct cox__resolved *r, struct cox__group *group, uint32_t index)
 {
     struct cox__group_member *member = &group->members[index];
@@ -273,6 +304,13 @@ static cox_status read_member(struct cox__resolved *r, struct cox__group *group,
     stage->columns = member->pass->columns;
     if (!stage->columns)
         stage->columns = r->params->columns;
+    if (!stage->columns) {
+        stage->columns = 1;
+        stage->one_dimension = true;
+    }
+
+    if (!status)
+        status = check_forms(r, member, stage);
     if (!status)
         status = read_variants(r, member, stage);
     stage->variants = member->variants;
@@ -283,6 +321,9 @@ static cox_status read_member(struct cox__resolved *r, struct cox__group *group,
         const struct cox__parameter *parameter = &member->signature.parameters[p];
         memcpy(member->texts[p].name, parameter->name, COX__ARG_TEXT_BYTES);
         memcpy(member->texts[p].type, parameter->type, COX__ARG_TEXT_BYTES);
+
+        const struct cox_argument *given = cox__group_argument(member->pass, parameter->name);
+        member->texts[p].read_only = given && given->read_only;
     }
     return status;
 }
@@ -318,6 +359,9 @@ static cox_status enter_group(struct cox__resolved *r, const struct cox_pass *pa
         return COX_E_INVALID;
 
     struct cox__pass_spec *entered = &r->passes[r->spec.pass_count - 1];
+    const struct cox_pass *first = r->groups[r->spec.pass_count - 1].members[0].pass;
+    if (pass->fused && pass->absolute != first->absolute)
+        return COX__REFUSE(r->log, "an absolute pass can only be fused with absolute passes");
     if (entered->stage_count == COX_FUSED_MAX)
         return COX__REFUSE(r->log,
                            "too many fused passes; at most %d kernels can run on the same bands",

@@ -2,6 +2,7 @@
  * and for each group how it accesses each buffer.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "resolve.h"
+#include "base/bounds.h"
 #include "compile.h"
 #include "device_list.h"
 #include "groups.h"
@@ -250,8 +251,8 @@ static cox_status resolve_arguments(struct cox__resolved *r)
 struct touch {
     bool used, reads, writes;
     bool writes_before_reading; /* a later parameter of the group reads it */
-    bool whole, in_place, partial, has_two_divisors;
-    uint32_t halo_rows, row_divisor;
+    bool whole, in_place, partial, has_two_divisors, absolute;
+    uint32_t halo_above, halo_below, row_divisor;
 
     /* A kernel that takes a pointer to the buffer, but not the row at which this begins. */
     const char *without_first_row;
@@ -268,17 +269,21 @@ static void touch_parameter(struct touch *touch, const struct cox__group_member 
     touch->has_two_divisors |= touch->used && touch->row_divisor != given->row_divisor;
     touch->row_divisor = given->row_divisor;
     touch->used = true;
-    if (parameter->reads_only) {
+    touch->absolute = member->pass->absolute;
+    const bool reads_only = parameter->reads_only || given->read_only;
+    if (reads_only) {
         touch->reads = true;
         touch->writes_before_reading |= touch->writes;
     }
-    touch->writes |= !parameter->reads_only;
+    touch->writes |= !reads_only;
 
     touch->whole |= given->whole;
     touch->in_place |= given->in_place;
     touch->partial |= given->partial;
-    if (given->halo_rows > touch->halo_rows)
-        touch->halo_rows = given->halo_rows;
+    touch->halo_above = cox__max_u32(touch->halo_above,
+                                     cox__max_u32(given->halo_rows, given->halo_above));
+    touch->halo_below = cox__max_u32(touch->halo_below,
+                                     cox__max_u32(given->halo_rows, given->halo_below));
 
     char first_row[COX__NAME_BYTES + 16];
     strcpy(stpcpy(first_row, parameter->name), "_first_row");
@@ -303,11 +308,16 @@ static void touch_buffers(const struct cox__resolved *r, uint32_t g,
     }
 }
 
+static bool has_halo(const struct touch *touch)
+{
+    return touch->halo_above || touch->halo_below;
+}
+
 /* The access of a buffer that the group writes by rows, and reads in no later member. */
 static cox_status set_written(const struct cox__resolved *r, const struct touch *touch, uint32_t b,
                               struct cox__pass_binding *out)
 {
-    if (touch->halo_rows)
+    if (has_halo(touch))
         return COX__REFUSE(
             r->log,
             "buffer %s has halo_rows set, but a kernel writes it; only buffers that are read have "
@@ -315,6 +325,7 @@ static cox_status set_written(const struct cox__resolved *r, const struct touch 
             r->bindings[b].name);
 
     out->access = touch->in_place ? COX__READ_WRITE : COX__WRITE;
+    out->reads_all = touch->whole;
     if (touch->partial && !touch->in_place)
         out->coverage = COX__COVERS_SOME;
     return COX_OK;
@@ -332,11 +343,11 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
         return COX__REFUSE(r->log, "buffer %s: fused kernels set different row_divisor",
                            buffer->name);
 
-    if (buffer->merge && touch->halo_rows)
+    if (buffer->merge && has_halo(touch))
         return COX__REFUSE(r->log,
                            "buffer %s has `merge`, but `halo_rows` is %u; a merged buffer is not "
                            "accessed by rows",
-                           buffer->name, touch->halo_rows);
+                           buffer->name, cox__max_u32(touch->halo_above, touch->halo_below));
 
     if (buffer->merge && touch->partial)
         return COX__REFUSE(r->log,
@@ -350,12 +361,13 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
         out->access = COX__WRITE;
         return COX_OK;
     }
-    if (buffer->merge || touch->whole) {
+    if (buffer->merge || (touch->whole && !(touch->writes && touch->in_place))) {
         out->row_access = COX__WHOLE;
         out->access = COX__READ;
         if (touch->writes)
             return COX__REFUSE(r->log,
-                               "buffer %s is read whole and written in one pass; use two buffers",
+                               "buffer %s is read whole and written in one pass; use two buffers, "
+                               "or set in_place too if bands read no rows that others write",
                                buffer->name);
         return COX_OK;
     }
@@ -381,10 +393,11 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
         return set_written(r, touch, b, out);
 
     out->access = own ? COX__READ_WRITE : COX__READ;
-    if (own || overlaps || touch->halo_rows)
+    if (own || overlaps || has_halo(touch))
         out->row_access = COX__HALO;
-    out->halo_rows = touch->halo_rows;
-    if (out->row_access == COX__HALO && touch->without_first_row)
+    out->halo_above = touch->halo_above;
+    out->halo_below = touch->halo_below;
+    if (out->row_access == COX__HALO && touch->without_first_row && !touch->absolute)
         return COX__REFUSE(
             r->log,
             "kernel %s: buffer %s has halo rows, so its pointer begins before the band; add the "
@@ -448,6 +461,7 @@ static cox_status resolve_group(struct cox__resolved *r, uint32_t g)
     if (!pass->name)
         pass->name = group->stages[0].kernel;
     pass->rows = first->rows;
+    pass->absolute = first->absolute;
     pass->policy = first->policy;
     pass->done = first->done;
     pass->done_user = first->done_user;
@@ -476,7 +490,9 @@ static void summarise_buffer(struct cox__resolved *r, uint32_t b)
             binding->row_access = use->row_access;
             binding->access = use->access;
             binding->coverage = use->coverage;
-            binding->halo_rows = use->halo_rows;
+            binding->halo_above = use->halo_above;
+            binding->halo_below = use->halo_below;
+            binding->reads_all = use->reads_all;
         }
 }
 
@@ -586,10 +602,11 @@ static cox_status check_constants(const struct cox__resolved *r)
 static cox_status resolve_passes(struct cox__resolved *r)
 {
     const struct cox_session_params *params = r->params;
-    if (!params->columns || params->columns > INT32_MAX || !params->rows ||
-        params->rows > INT32_MAX)
-        return COX__REFUSE(r->log, "a frame of %u columns and %u rows; allowed: 1 to %d of each",
-                           params->columns, params->rows, INT32_MAX);
+    if (params->columns > INT32_MAX || !params->rows || params->rows > INT32_MAX)
+        return COX__REFUSE(r->log,
+                           "a frame of %u columns and %u rows; allowed: 0 to %d columns (0 = one "
+                           "dimension) and 1 to %d rows",
+                           params->columns, params->rows, INT32_MAX, INT32_MAX);
     if (params->constants_bytes > COX_CONSTANTS_BYTES_MAX)
         return COX__REFUSE(r->log, "constants of %zu bytes; allowed: at most %d",
                            params->constants_bytes, COX_CONSTANTS_BYTES_MAX);

@@ -18,7 +18,7 @@ struct cox__pipeline_storage {
 /* Which rows of a buffer a band uses. */
 enum cox__row_access {
     COX__ROWS = 0,  /* the band's own rows */
-    COX__HALO = 1,  /* reads rows r - halo_rows .. r + halo_rows, clipped at the frame's edge */
+    COX__HALO = 1,  /* reads rows r - halo_above .. r + halo_below, clipped at the frame's edge */
     COX__WHOLE = 2, /* reads the whole buffer; no device writes it in this pass */
     /* Each band writes its own partial result, zeroed before. The host merges them in row order. */
     COX__REDUCE = 3,
@@ -50,7 +50,15 @@ struct cox__binding {
     size_t row_bytes;
 
     uint32_t row_divisor; /* ROWS, HALO: frame rows per buffer row; 0 = 1 */
-    uint32_t halo_rows;   /* HALO: in buffer rows */
+    uint32_t halo_rows;   /* HALO: in buffer rows, on both sides */
+
+    /* HALO: the same on one side. The larger number counts. */
+    uint32_t halo_above;
+    uint32_t halo_below;
+
+    /* ROWS with READ_WRITE: a band reads all rows, and writes its own. Kernels get memory that
+     * begins at row 0. */
+    bool reads_all;
 
     uint32_t element_bytes; /* what the kernels' pointers point to; 0 = unknown */
 
@@ -73,8 +81,8 @@ enum cox__arg_kind {
     COX__ARG_KIND_FRAME = 4,  /* int: all rows */
 
     /* int: the buffer row at which the memory of binding `index` begins. It lies before the band
-     * for HALO. It is 0 if the device keeps a frame's rows between passes. The kernel finds
-     * buffer row r at r - origin. */
+     * for HALO. It is 0 if the device keeps a frame's rows between passes, and in an absolute pass.
+     * The kernel finds buffer row r at r - origin. */
     COX__ARG_KIND_ORIGIN = 5,
 
     COX__ARG_KIND_LOCAL = 6,   /* local T *: `bytes` of local memory */
@@ -149,6 +157,7 @@ enum { COX__ARG_TEXT_BYTES = 64 };
 struct cox__arg_text {
     char name[COX__ARG_TEXT_BYTES];
     char type[COX__ARG_TEXT_BYTES]; /* of a pointer: what it points to */
+    bool read_only;                 /* the kernel only reads it, though it may not be const */
 };
 
 /* One kernel launch over a band. Stages of a pass run in order on each band.
@@ -159,6 +168,7 @@ struct cox__arg_text {
 struct cox__stage {
     const char *kernel; /* copied */
     uint32_t columns;   /* 0 = 1 */
+    bool one_dimension; /* dimension 0 runs over the rows; there are no columns */
     uint32_t variant_count;
     uint32_t arg_count;
     const struct cox__variant *variants;
@@ -180,12 +190,16 @@ struct cox__pass_binding {
     enum cox__coverage coverage;
     uint32_t row_divisor; /* ROWS, HALO: rows of the pass per buffer row; 0 = 1 */
     uint32_t halo_rows;
+    uint32_t halo_above;
+    uint32_t halo_below;
+    bool reads_all;
 };
 
 /* One pass over the frame. All rows of a pass are written before the next one starts. */
 struct cox__pass_spec {
     const char *name; /* for messages; may be NULL. Copied. */
     uint32_t rows;    /* 0 = the session's */
+    bool absolute;    /* as in cox_pass */
     uint32_t use_count;
     const struct cox__pass_binding *uses; /* none: all, as the session has them */
     uint32_t stage_count;

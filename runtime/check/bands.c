@@ -76,6 +76,9 @@ static cox_status report_band(struct cox__scene *scene, const struct cox__attemp
         return cox__culprit_report(scene, one, seed, other, &read);
 
     const struct cox__where where = cox__finding_where(scene, spot->binding, spot->offset);
+    const char *advice = "the row of the pass is first_row + get_global_id(1)";
+    if (scene->pass->absolute)
+        advice = "work-items may depend on other rows than their own";
     if (cox__compare_is_unwritten(one, other, spot))
         cox__finding_add(scene, COX__FINDING_UNWRITTEN, spot->binding,
                          "leaves %s as it was (%zu bytes in all), but writes it if it runs in one "
@@ -84,8 +87,8 @@ static cox_status report_band(struct cox__scene *scene, const struct cox__attemp
     else
         cox__finding_add(scene, COX__FINDING_BEGIN, spot->binding,
                          "computes another %s than in one band (%zu bytes differ), from the same "
-                         "rows; the row of the pass is first_row + get_global_id(1)",
-                         where.text, spot->count);
+                         "rows; %s",
+                         where.text, spot->count, advice);
     return COX_OK;
 }
 

@@ -54,6 +54,8 @@ static void report(struct cox__scene *scene, uint32_t binding, size_t offset, co
     const int64_t row = cox__finding_row(scene, binding, offset);
     const uint32_t all = cox__buffer_rows(scene->pass->rows, of->row_divisor);
     const char *advice = "set a larger halo_rows, and count rows from NAME_first_row";
+    if (scene->pass->absolute)
+        advice = "set a larger halo_rows";
     if (row < 0 || row >= all)
         advice = "the buffer has no such row, so the kernel must clamp";
 

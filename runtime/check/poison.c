@@ -123,15 +123,14 @@ void cox__poison_rows(const struct cox__scene *scene, uint32_t index, uint32_t *
     const struct cox__binding *binding = &scene->pass->bindings[index];
     const uint32_t divisor = binding->row_divisor;
     const uint64_t all = cox__buffer_rows(scene->pass->rows, divisor);
-    uint32_t halo = 0;
-    if (binding->row_access == COX__HALO)
-        halo = binding->halo_rows;
 
     *first = scene->first_row / divisor;
-    *first -= cox__min_u32(*first, halo);
-    *end = (uint32_t)
-        cox__min_u64((uint64_t)cox__buffer_rows(scene->first_row + scene->rows, divisor) + halo,
-                     all);
+    *end = cox__buffer_rows(scene->first_row + scene->rows, divisor);
+    if (binding->row_access != COX__HALO)
+        return;
+
+    *first -= cox__min_u32(*first, binding->halo_above);
+    *end = (uint32_t)cox__min_u64((uint64_t)*end + binding->halo_below, all);
 }
 
 struct cox__extent cox__poison_written(const struct cox__scene *scene, uint32_t index)
@@ -177,6 +176,10 @@ static void fill_content(const struct cox__scene *scene, uint32_t index, unsigne
 
     uint32_t first, end;
     cox__poison_rows(scene, index, &first, &end);
+    if (binding->reads_all) {
+        first = 0;
+        end = cox__buffer_rows(scene->pass->rows, binding->row_divisor);
+    }
     const size_t pitch = binding->pitch_bytes;
     memcpy(data + place->margin + first * pitch, content + first * pitch, (end - first) * pitch);
 }
@@ -192,7 +195,8 @@ static void give(const struct cox__scene *scene, uint32_t index, struct cox__tri
     memory->span = place->middle;
     memory->origin = 0;
     const bool kept = scene->check->pipeline.resident >> index & 1;
-    if (!cox__by_rows(binding) || (kept && scene->cut_count % 2))
+    if (!cox__by_rows(binding) || (kept && scene->cut_count % 2) ||
+        cox__from_start(scene->pass, index))
         return;
 
     uint32_t count;

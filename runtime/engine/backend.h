@@ -51,6 +51,7 @@ struct cox__pass {
     uint32_t images;       /* a bit for each that a stage takes as an image */
     uint32_t only_images;  /* a bit for each of them that no stage takes as a buffer */
     bool in_place;         /* some binding is read and written */
+    bool absolute;         /* kernels get whole buffers, and count from the frame's first row */
     uint32_t device_count; /* devices of the runtime that do the pass; 0 = all of the session */
     uint32_t devices[COX_DEVICES_MAX];
     const char *policy; /* NULL = the session's */
@@ -104,6 +105,13 @@ const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *
  * the first row is rounded down to the row alignment. */
 void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
                                 uint32_t rows, uint32_t *first, uint32_t *count);
+
+/* The same, but all rows if a band reads all of them (cox__binding.reads_all). */
+void cox__pipeline_read_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
+                             uint32_t rows, uint32_t *first, uint32_t *count);
+
+/* Work-items of a group for an absolute pass: the largest divisor of `items`, `most` at most. */
+uint64_t cox__pipeline_divisor(uint64_t items, uint64_t most);
 
 /* The engine's part of an allocation (memory.c); zero at first. */
 struct cox__mem_link {

@@ -42,6 +42,13 @@ static inline bool cox__is_own(const struct cox__binding *binding)
     return binding->row_access == COX__HALO && binding->access == COX__READ_WRITE;
 }
 
+/* Whether kernels get memory of the binding that begins at row 0, not at the band's rows. */
+static inline bool cox__from_start(const struct cox__pass *pass, uint32_t binding)
+{
+    const struct cox__binding *of = &pass->bindings[binding];
+    return cox__by_rows(of) && !cox__is_own(of) && (pass->absolute || of->reads_all);
+}
+
 /* Whether a band of the pass touches the frame's memory of the binding. */
 static inline bool cox__is_shared(const struct cox__binding *binding)
 {

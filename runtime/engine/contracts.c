@@ -2,6 +2,7 @@
  * then all passes together. The first error goes to the log, with its pass, stage and argument.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "contracts.h"
+#include "base/bounds.h"
 #include "binding.h"
 
 #include <stdio.h>
@@ -56,6 +57,12 @@ static cox_status check_coverage(const struct cox__binding *binding, uint32_t in
     return COX_OK;
 }
 
+/* Halo rows on the side that has more. */
+static uint32_t most_halo(const struct cox__binding *binding)
+{
+    return cox__max_u32(binding->halo_rows, cox__max_u32(binding->halo_above, binding->halo_below));
+}
+
 static cox_status check_binding(const struct cox__binding *binding, uint32_t index, uint32_t rows,
                                 bool allow_in_place, const struct cox__log *log)
 {
@@ -70,9 +77,14 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
     const cox_status covered = check_coverage(binding, index, log);
     if (covered)
         return covered;
-    if (binding->halo_rows && binding->row_access != COX__HALO)
+    const uint32_t halo = most_halo(binding);
+    if (halo && binding->row_access != COX__HALO)
         return REFUSE(log, "buffer %u (%s): halo_rows is %u, which needs row access HALO, not %s",
-                      index, name, binding->halo_rows, row_access_names[binding->row_access]);
+                      index, name, halo, row_access_names[binding->row_access]);
+    if (binding->reads_all &&
+        (binding->row_access != COX__ROWS || binding->access != COX__READ_WRITE))
+        return REFUSE(log, "buffer %u (%s): reads_all needs row access ROWS and access READ_WRITE",
+                      index, name);
     if (cox__by_rows(binding)) {
         cox_status status = check_pitch(binding, index, rows, log);
         if (status)
@@ -84,9 +96,9 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
                 "buffer %u (%s): row access HALO, but it is written; only scratch with READ_WRITE "
                 "may be",
                 index, name);
-        if (binding->row_access == COX__HALO && binding->halo_rows > INT32_MAX)
+        if (binding->row_access == COX__HALO && halo > INT32_MAX)
             return REFUSE(log, "buffer %u (%s): halo_rows is %u; allowed: 0 to %d", index, name,
-                          binding->halo_rows, INT32_MAX);
+                          halo, INT32_MAX);
         if (binding->row_access == COX__ROWS && binding->access == COX__READ_WRITE &&
             !allow_in_place)
             return REFUSE(log, "buffer %u (%s): access READ_WRITE needs allow_in_place", index,
@@ -296,11 +308,14 @@ static cox_status check_use(struct check *check, const struct cox__pass_binding 
     binding->coverage = use->coverage;
     binding->row_divisor = use->row_divisor;
     binding->halo_rows = use->halo_rows;
+    binding->halo_above = use->halo_above;
+    binding->halo_below = use->halo_below;
+    binding->reads_all = use->reads_all;
 
-    if (use->row_access == COX__HALO && use->halo_rows > check->rows)
+    if (use->row_access == COX__HALO && most_halo(binding) > check->rows)
         return REFUSE(check->log,
                       "%sbuffer %u (%s): halo_rows is %u, but the pass has only %u rows",
-                      check->where, use->binding, cox__binding_name(of), use->halo_rows,
+                      check->where, use->binding, cox__binding_name(of), most_halo(binding),
                       check->rows);
 
     return COX_OK;
@@ -333,6 +348,34 @@ static cox_status check_bindings(const struct check *check)
         if (status)
             return status;
     }
+
+    return COX_OK;
+}
+
+/* An absolute pass: kernels find row r of each buffer at row r of its memory. */
+static cox_status check_absolute(const struct check *check)
+{
+    const struct cox__pass_spec *pass = check->pass;
+
+    for (uint32_t i = 0; i < check->params->binding_count; i++)
+        if (cox__is_own(&check->bindings[i]))
+            return REFUSE(check->log,
+                          "%sbuffer %u (%s) is handed on to a fused pass, which an absolute pass "
+                          "cannot do; do not fuse them",
+                          check->where, i, cox__binding_name(&check->bindings[i]));
+
+    for (uint32_t s = 0; s < pass->stage_count; s++)
+        for (uint32_t a = 0; a < pass->stages[s].arg_count; a++) {
+            const struct cox__arg *arg = &pass->stages[s].args[a];
+            if (arg->kind != COX__ARG_KIND_IMAGE || !cox__by_rows(&check->bindings[arg->index]))
+                continue;
+
+            return REFUSE(check->log,
+                          "%sstage %u, argument %u: buffer %u (%s) is an image of the band's rows; "
+                          "in an absolute pass, set `whole`",
+                          check->where, s, a, arg->index,
+                          cox__binding_name(&check->bindings[arg->index]));
+        }
 
     return COX_OK;
 }
@@ -370,6 +413,8 @@ static cox_status check_pass(struct check *check, const struct cox__pass_spec *p
         if (cox__is_own(&check->bindings[i]))
             status = check_overlap(check, i);
 
+    if (status == COX_OK && pass->absolute)
+        status = check_absolute(check);
     return status;
 }
 

@@ -62,6 +62,47 @@ const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *
     return found;
 }
 
+uint64_t cox__pipeline_divisor(uint64_t items, uint64_t most)
+{
+    uint64_t divisor = most;
+
+    while (items % divisor)
+        divisor--;
+    return divisor;
+}
+
+/* Alignment in bytes at which a band's memory of a binding begins. A band's own rows, and memory
+ * from row 0 on, begin where the allocation does. Staged devices copy rows to the beginning of
+ * their memory: short rows need no alignment there. */
+static uint64_t memory_alignment(const struct cox__pass *pass, uint32_t index,
+                                 const struct cox_device_info *info)
+{
+    const struct cox__binding *binding = &pass->bindings[index];
+    const bool copied = info->mode == COX_MODE_STAGED &&
+                        binding->pitch_bytes < info->base_align_bytes;
+
+    if (!info->base_align_bytes || cox__is_own(binding) || cox__from_start(pass, index) || copied)
+        return 1;
+    return info->base_align_bytes;
+}
+
+/* Of an absolute pass in one dimension: most rows of a group, and least groups of a frame. */
+enum { FLAT_ROWS_MAX = 64, FLAT_GROUPS_MIN = 16 };
+
+/* Rows of the pass that a work-group computes, as far as bands must begin at multiples of them. In
+ * one dimension an absolute pass needs groups that divide the rows. */
+static uint64_t group_rows(const struct cox__pass *pass, const struct cox__stage *stage,
+                           const struct cox__variant *variant)
+{
+    const uint64_t items = (pass->rows + variant->item_rows - 1) / variant->item_rows;
+    uint64_t local = cox__max_u32(variant->local_rows, 1);
+
+    if (pass->absolute && stage->one_dimension && !variant->local_rows)
+        local = cox__pipeline_divisor(items, cox__max_u64(1, cox__min_u64(items / FLAT_GROUPS_MIN,
+                                                                          FLAT_ROWS_MAX)));
+    return local * variant->item_rows;
+}
+
 uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t device,
                                           const struct cox_device_info *info)
 {
@@ -72,11 +113,7 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
         if (!cox__by_rows(binding))
             continue;
 
-        /* A band's own rows begin where its memory does. */
-        uint64_t align = 1;
-        if (info->base_align_bytes && !cox__is_own(binding))
-            align = info->base_align_bytes;
-
+        const uint64_t align = memory_alignment(pass, i, info);
         const uint64_t aligned_rows = align / gcd(binding->pitch_bytes, align);
         row_alignment = cox__pipeline_lcm_bounded(row_alignment,
                                                   aligned_rows * binding->row_divisor, bound);
@@ -88,9 +125,7 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
 
         if (variant)
             row_alignment = cox__pipeline_lcm_bounded(row_alignment,
-                                                      (uint64_t)cox__max_u32(variant->local_rows,
-                                                                             1) *
-                                                          variant->item_rows,
+                                                      group_rows(pass, &pass->stages[i], variant),
                                                       bound);
     }
 
@@ -109,13 +144,23 @@ void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t index, ui
     if (binding->row_access == COX__HALO) {
         const uint32_t step = cox__max_u32(pass->row_alignment / divisor, 1);
 
-        begin -= cox__min_u32(begin, binding->halo_rows);
+        begin -= cox__min_u32(begin, binding->halo_above);
         begin -= begin % step;
-        end += binding->halo_rows;
+        end += binding->halo_below;
     }
 
     *first = begin;
     *count = (uint32_t)(cox__min_u64(end, all) - begin);
+}
+
+void cox__pipeline_read_rows(const struct cox__pass *pass, uint32_t index, uint32_t first_row,
+                             uint32_t rows, uint32_t *first, uint32_t *count)
+{
+    if (pass->bindings[index].reads_all) {
+        first_row = 0;
+        rows = pass->rows;
+    }
+    cox__pipeline_binding_rows(pass, index, first_row, rows, first, count);
 }
 
 /* ---- warnings about writable arguments ---- */
@@ -129,7 +174,8 @@ static void warn_stage(const struct cox__pass *pass, uint32_t number, uint32_t s
     for (uint32_t a = 0; a < stage->arg_count; a++) {
         const uint32_t index = stage->args[a].index;
         if (stage->args[a].kind != COX__ARG_KIND_BUFFER ||
-            pass->bindings[index].access != COX__READ || *told & UINT32_C(1) << index)
+            pass->bindings[index].access != COX__READ || *told & UINT32_C(1) << index ||
+            (stage->texts && stage->texts[a].read_only))
             continue;
 
         const char *name = backend->ops->instance_may_write(backend, instance, number, s, a);
@@ -186,7 +232,61 @@ static void clear_variant(const struct cox__variant *variant)
     free((void *)variant->code);
 }
 
-static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
+/* Whether a kernel of the source, or of a header that it uses, may ask for its group or for sizes
+ * of the launch. */
+static bool asks_group(const char *text)
+{
+    static const char *const questions[] = {"get_group_id", "get_num_groups", "get_global_size",
+                                            "get_global_offset", "linear_id"};
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
+        if (strstr(text, questions[i]))
+            return true;
+    return false;
+}
+
+static bool any_asks_group(const struct cox__variant *variant)
+{
+    bool asks = asks_group(variant->source);
+    for (const struct cox_source *h = variant->headers; h && h->name; h++)
+        asks |= asks_group(h->text);
+    return asks;
+}
+
+/* Copy the source. In an absolute pass a launch is a part of the frame, which begins at a global
+ * offset. So the kernel gets other answers about its groups: those of one launch of the frame. */
+static char *copy_source(const struct cox__stage *stage, const struct cox__variant *variant,
+                         const struct cox__pass *pass)
+{
+    static const char format[] =
+        "size_t cox__groups_before(void) { return get_global_offset(%u) / get_local_size(%u); }\n"
+        "size_t cox__groups(void) { return (%u + get_local_size(%u) - 1) / get_local_size(%u); }\n"
+        "#define get_group_id(d) (get_group_id(d) + ((d) == %u ? cox__groups_before() : 0))\n"
+        "#define get_num_groups(d) ((d) == %u ? cox__groups() : get_num_groups(d))\n"
+        "#define get_global_size(d) (get_num_groups(d) * get_local_size(d))\n"
+        "#define get_global_offset(d) ((size_t)0)\n"
+        "#define get_global_linear_id() %s\n"
+        "#define get_group_linear_id() %s\n"
+        "#line 1\n"
+        "%s";
+    const char *linear = "(get_global_id(1) * get_global_size(0) + get_global_id(0))";
+    const char *group = "(get_group_id(1) * get_num_groups(0) + get_group_id(0))";
+    const uint32_t per_item = cox__max_u32(variant->item_rows, 1);
+    const uint32_t items = cox__buffer_rows(pass->rows, per_item), d = !stage->one_dimension;
+    char *copied;
+
+    if (!pass->absolute || !any_asks_group(variant))
+        return strdup(variant->source);
+    if (stage->one_dimension) {
+        linear = "get_global_id(0)";
+        group = "get_group_id(0)";
+    }
+    if (asprintf(&copied, format, d, d, items, d, d, d, d, linear, group, variant->source) < 0)
+        return NULL;
+    return copied;
+}
+
+static bool copy_variants(struct cox__stage *to, const struct cox__stage *from,
+                          const struct cox__pass *pass)
 {
     struct cox__variant *variants = calloc(from->variant_count, sizeof *variants);
 
@@ -202,7 +302,7 @@ static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
         variants[v] = *source;
         variants[v].headers = variants[v].libraries = NULL; /* if the copy fails */
         variants[v].code = NULL;
-        variants[v].source = strdup(source->source);
+        variants[v].source = copy_source(from, source, pass);
         variants[v].options = strdup(source->options ? source->options : "");
 
         uint32_t *sizes[] = {&variants[v].item_columns, &variants[v].item_rows,
@@ -218,9 +318,11 @@ static bool copy_variants(struct cox__stage *to, const struct cox__stage *from)
     return true;
 }
 
-static bool copy_stage(struct cox__stage *to, const struct cox__stage *from)
+static bool copy_stage(struct cox__stage *to, const struct cox__stage *from,
+                       const struct cox__pass *pass)
 {
     to->columns = from->columns ? from->columns : 1;
+    to->one_dimension = from->one_dimension;
     to->local_arrays = from->local_arrays;
     to->arg_count = from->arg_count;
     to->kernel = strdup(from->kernel);
@@ -239,7 +341,7 @@ static bool copy_stage(struct cox__stage *to, const struct cox__stage *from)
     }
     to->texts = texts;
 
-    return to->kernel && args && copy_variants(to, from);
+    return to->kernel && args && copy_variants(to, from, pass);
 }
 
 /* Copy a pass's bindings. A pass that lists its uses has only those; the others are UNUSED. A pass
@@ -263,9 +365,17 @@ static void copy_bindings(struct cox__pass *to, const struct cox__pipeline *pipe
         binding->coverage = use->coverage;
         binding->row_divisor = cox__row_divisor(use->row_divisor);
         binding->halo_rows = use->halo_rows;
+        binding->halo_above = use->halo_above;
+        binding->halo_below = use->halo_below;
+        binding->reads_all = use->reads_all;
     }
 
     for (uint32_t i = 0; i < to->binding_count; i++) {
+        struct cox__binding *binding = &to->bindings[i];
+        binding->halo_above = cox__max_u32(binding->halo_above, binding->halo_rows);
+        binding->halo_below = cox__max_u32(binding->halo_below, binding->halo_rows);
+        binding->halo_rows = cox__max_u32(binding->halo_above, binding->halo_below);
+
         to->written |= (uint32_t)cox__written_by_rows(&to->bindings[i]) << i;
         to->in_place |= to->bindings[i].row_access == COX__ROWS &&
                         to->bindings[i].access == COX__READ_WRITE;
@@ -316,9 +426,14 @@ static void extend(struct cox__pass *pass)
                 most = pass->extents[s];
 
         if (cox__is_own(binding))
-            binding->halo_rows = 0;
-        if (binding->row_access == COX__HALO)
-            binding->halo_rows += cox__buffer_rows(most, binding->row_divisor);
+            binding->halo_rows = binding->halo_above = binding->halo_below = 0;
+        if (binding->row_access != COX__HALO)
+            continue;
+
+        const uint32_t more = cox__buffer_rows(most, binding->row_divisor);
+        binding->halo_rows += more;
+        binding->halo_above += more;
+        binding->halo_below += more;
     }
 }
 
@@ -345,6 +460,7 @@ static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline,
                       const struct cox__pass_spec *from)
 {
     to->rows = from->rows;
+    to->absolute = from->absolute;
     to->row_alignment = 1;
     to->done = from->done;
     to->done_user = from->done_user;
@@ -361,7 +477,7 @@ static bool copy_pass(struct cox__pass *to, struct cox__pipeline *pipeline,
 
     for (uint32_t i = 0; i < from->stage_count; i++) {
         to->stage_count++;
-        if (!copy_stage(&to->stages[i], &from->stages[i]))
+        if (!copy_stage(&to->stages[i], &from->stages[i], to))
             return false;
     }
 
@@ -429,9 +545,13 @@ static void take_together(struct cox__pipeline *pipeline, const struct cox__sess
     }
 }
 
-/* Whether every stage of the pass that is given the binding's memory also asks where it begins. */
+/* Whether every stage of the pass that is given the binding's memory also asks where it begins, or
+ * counts on row 0. */
 static bool asks_origin(const struct cox__pass *pass, uint32_t binding)
 {
+    if (cox__from_start(pass, binding))
+        return true;
+
     for (uint32_t s = 0; s < pass->stage_count; s++)
         if (cox__stage_arg(&pass->stages[s], COX__ARG_KIND_BUFFER, binding) &&
             !cox__stage_arg(&pass->stages[s], COX__ARG_KIND_ORIGIN, binding))

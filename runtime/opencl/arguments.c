@@ -161,7 +161,8 @@ static cox_status check_text(const struct pair *pair)
     const bool is_const = takes->is_const || takes->kind == COX__CL_ARGUMENT_CONSTANT;
     if (pair->arg->kind != COX__ARG_KIND_BUFFER)
         return COX_OK;
-    if ((binding->access == COX__READ && !is_const) || (binding->access == COX__WRITE && is_const))
+    if ((binding->access == COX__READ && !is_const && !text->read_only) ||
+        (binding->access == COX__WRITE && is_const))
         return cox__cl_arguments_mistake(
             pair->instance, pair->made,
             ", argument %u (%s): the source says that it is %s, but it compiles to a pointer to "

@@ -11,6 +11,9 @@
  * thread 6 to 15 us on an NVIDIA H200. The wait lists stay within one device. The engine decides
  * which rows to copy of those that stay on the device from pass to pass (frame_set.c).
  *
+ * Mapped mode copies too, on its only queue, if kernels take a buffer from row 0 on and the device
+ * is no CPU (cox_pass.absolute): a buffer of all rows cannot be mapped in part everywhere.
+ *
  * In every mode, images (image.c) wrap the host's memory, or are written from it before the
  * kernels.
  *
@@ -149,105 +152,15 @@ static cox_status open_images(struct cox__instance *instance, const struct cox__
     return status;
 }
 
-/* ---- shared and mapped mode ---- */
+/* ---- copies ---- */
 
-static cox_status unmap_objects(struct cox__instance *instance, struct cox__job *job,
-                                struct cox__cl_slot *slot, cl_mem *mems, uint32_t *origins)
+/* The queue for copies in one direction. */
+static cl_command_queue queue_for(const struct cox__instance *instance, int queue)
 {
-    const struct cox__pass *pass = cox__cl_pass(instance, job);
-
-    for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const struct cox__binding *binding = &pass->bindings[i];
-        uint32_t first = 0, count = 0;
-        if (binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED)
-            continue;
-
-        if (cox__by_rows(binding))
-            cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &first, &count);
-        if (cox__is_own(binding) || pass->only_images >> i & 1) {
-            mems[i] = slot->mems[i];
-            origins[i] = first;
-            continue;
-        }
-
-        /* Bytes that no kernel writes must keep their value, also on a device that works on a copy
-         * of the host's memory. Devices that share the memory have no copies, and there the
-         * unmapping would count as a write to rows that another device may have got since. */
-        enum cox__access access = binding->access;
-        if (access == COX__WRITE && !instance->shared->subbuffers &&
-            (binding->coverage != COX__COVERS_ALL || cox__has_gaps(binding)))
-            access = COX__READ_WRITE;
-
-        struct cox__cl_object *object =
-            cox__cl_object_get(instance->backend, job->mems[i], instance->device_index, access,
-                               binding->row_access == COX__ROWS, row_offset(binding, first),
-                               rows_bytes(binding, count), instance->shared);
-        if (!object)
-            return COX_E_DEVICE_MEMORY;
-
-        slot->objects[i] = object;
-        mems[i] = object->mem;
-        origins[i] = first;
-    }
-
-    return COX_OK;
+    return instance->queues[instance->staged ? queue : COX__CL_QUEUE_COMPUTE];
 }
 
-static cox_status map_objects(struct cox__instance *instance, struct cox__cl_slot *slot)
-{
-    for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++) {
-        struct cox__cl_object *object = slot->objects[i];
-        if (!object)
-            continue;
-
-        cl_event event;
-        cl_int code;
-        const struct cox__driver_call call = cox__cl_call(instance);
-        void *mapped = cox__cl_object_map(object, &event, &code);
-
-        const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call,
-                                                        code, event, "clEnqueueMapBuffer");
-        if (status)
-            return status;
-
-        object->mapped = mapped;
-    }
-
-    return COX_OK;
-}
-
-static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job *job,
-                                 struct cox__cl_slot *slot)
-{
-    cl_mem mems[COX_BUFFERS_MAX] = {0};
-    uint32_t origins[COX_BUFFERS_MAX] = {0};
-    const struct cox__cl_launch launch = {.job = job,
-                                          .slot = slot,
-                                          .first_row = job->first_row,
-                                          .rows = job->rows,
-                                          .mems = mems,
-                                          .origins = origins};
-
-    /* The images come first, while all of the host's memory is mapped. */
-    cox_status status = open_images(instance, job, slot);
-    if (status == COX_OK)
-        status = unmap_objects(instance, job, slot, mems, origins);
-    if (status == COX_OK)
-        status = clear_partials(instance, cox__cl_pass(instance, job), slot, mems);
-    if (status == COX_OK)
-        status = cox__cl_stages_run(instance, &launch, NULL);
-    if (status == COX_OK)
-        status = map_objects(instance, slot);
-    if (status == COX_OK)
-        status = read_partials(instance, cox__cl_pass(instance, job), slot,
-                               instance->queues[COX__CL_QUEUE_COMPUTE]);
-
-    return status;
-}
-
-/* ---- staged mode ---- */
-
-/* What a copy between the host and a staged device moves: `count` rows of a binding, or all of a
+/* What a copy between the host and a device moves: `count` rows of a binding, or all of a
  * binding that is not by rows. */
 struct copy {
     const struct cox__binding *binding;
@@ -268,9 +181,9 @@ static cl_int copy_bytes(struct cox__instance *instance, char *host, const struc
     const size_t bytes = rows_bytes(copy->binding, copy->count);
 
     if (copy->in)
-        return clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_IN], copy->mem, CL_FALSE, there,
-                                    bytes, host + here, 0, NULL, event);
-    return clEnqueueReadBuffer(instance->queues[COX__CL_QUEUE_OUT], copy->mem, CL_FALSE, there,
+        return clEnqueueWriteBuffer(queue_for(instance, COX__CL_QUEUE_IN), copy->mem, CL_FALSE,
+                                    there, bytes, host + here, 0, NULL, event);
+    return clEnqueueReadBuffer(queue_for(instance, COX__CL_QUEUE_OUT), copy->mem, CL_FALSE, there,
                                bytes, host + here, copy->after != NULL,
                                cox__cl_wait_list(&copy->after), event);
 }
@@ -284,12 +197,12 @@ static cl_int copy_rectangle(struct cox__instance *instance, char *host, const s
     const size_t region[3] = {cox__row_bytes(copy->binding), copy->count, 1};
 
     if (copy->in)
-        return clEnqueueWriteBufferRect(instance->queues[COX__CL_QUEUE_IN], copy->mem, CL_FALSE,
+        return clEnqueueWriteBufferRect(queue_for(instance, COX__CL_QUEUE_IN), copy->mem, CL_FALSE,
                                         there, here, region, pitch, 0, pitch, 0, host, 0, NULL,
                                         event);
-    return clEnqueueReadBufferRect(instance->queues[COX__CL_QUEUE_OUT], copy->mem, CL_FALSE, there,
-                                   here, region, pitch, 0, pitch, 0, host, copy->after != NULL,
-                                   cox__cl_wait_list(&copy->after), event);
+    return clEnqueueReadBufferRect(queue_for(instance, COX__CL_QUEUE_OUT), copy->mem, CL_FALSE,
+                                   there, here, region, pitch, 0, pitch, 0, host,
+                                   copy->after != NULL, cox__cl_wait_list(&copy->after), event);
 }
 
 static cox_status enqueue_copy(struct cox__instance *instance, const struct cox__job *job,
@@ -331,6 +244,139 @@ static cox_status copy_of_slot(struct cox__instance *instance, const struct cox_
     return enqueue_copy(instance, job, slot, &copy);
 }
 
+/* ---- shared and mapped mode ---- */
+
+static cox_status unmap_objects(struct cox__instance *instance, struct cox__job *job,
+                                struct cox__cl_slot *slot, cl_mem *mems, uint32_t *origins)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox__binding *binding = &pass->bindings[i];
+        uint32_t first = 0, count = 0;
+        if (binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED)
+            continue;
+
+        if (cox__by_rows(binding))
+            cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &first, &count);
+        origins[i] = first;
+        if (cox__from_start(pass, i))
+            origins[i] = 0;
+        if (cox__is_own(binding) || pass->only_images >> i & 1 ||
+            cox__cl_copies_from_start(instance, pass, i)) {
+            mems[i] = slot->mems[i];
+            continue;
+        }
+
+        /* Bytes that no kernel writes must keep their value, also on a device that works on a copy
+         * of the host's memory. Devices that share the memory have no copies, and there the
+         * unmapping would count as a write to rows that another device may have got since. */
+        enum cox__access access = binding->access;
+        if (access == COX__WRITE && !instance->shared->subbuffers &&
+            (binding->coverage != COX__COVERS_ALL || cox__has_gaps(binding)))
+            access = COX__READ_WRITE;
+
+        const struct cox__cl_part part = {.access = access,
+                                          .disjoint = binding->row_access == COX__ROWS,
+                                          .from_start = cox__from_start(pass, i),
+                                          .offset = row_offset(binding, first),
+                                          .bytes = rows_bytes(binding, count)};
+        struct cox__cl_object *object = cox__cl_object_get(instance->backend, job->mems[i],
+                                                           instance->device_index, &part,
+                                                           instance->shared);
+        if (!object)
+            return COX_E_DEVICE_MEMORY;
+
+        slot->objects[i] = object;
+        mems[i] = object->mem;
+    }
+
+    return COX_OK;
+}
+
+static cox_status map_objects(struct cox__instance *instance, struct cox__cl_slot *slot)
+{
+    for (uint32_t i = 0; i < COX_BUFFERS_MAX; i++) {
+        struct cox__cl_object *object = slot->objects[i];
+        if (!object)
+            continue;
+
+        cl_event event;
+        cl_int code;
+        const struct cox__driver_call call = cox__cl_call(instance);
+        void *mapped = cox__cl_object_map(object, &event, &code);
+
+        const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_COPY_OUT, &call,
+                                                        code, event, "clEnqueueMapBuffer");
+        if (status)
+            return status;
+
+        object->mapped = mapped;
+    }
+
+    return COX_OK;
+}
+
+/* Copy the rows of bindings that a device which is no CPU takes from row 0 on: to the slot's memory
+ * before the kernels, or what they wrote back to the host. */
+static cox_status copy_from_start(struct cox__instance *instance, const struct cox__job *job,
+                                  struct cox__cl_slot *slot, bool in)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    cox_status status = COX_OK;
+
+    for (uint32_t i = 0; i < pass->binding_count && status == COX_OK; i++) {
+        const struct cox__binding *binding = &pass->bindings[i];
+        const bool needed = binding->access != COX__WRITE || binding->coverage != COX__COVERS_ALL;
+        uint32_t first, count;
+        if (!cox__cl_copies_from_start(instance, pass, i) ||
+            (in ? !needed : !cox__written_by_rows(binding)))
+            continue;
+
+        cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &first, &count);
+        if (in)
+            cox__pipeline_read_rows(pass, i, job->first_row, job->rows, &first, &count);
+        status = copy_of_slot(instance, job, slot, i, in, 0, first, count, NULL);
+    }
+
+    return status;
+}
+
+static cox_status enqueue_direct(struct cox__instance *instance, struct cox__job *job,
+                                 struct cox__cl_slot *slot)
+{
+    cl_mem mems[COX_BUFFERS_MAX] = {0};
+    uint32_t origins[COX_BUFFERS_MAX] = {0};
+    const struct cox__cl_launch launch = {.job = job,
+                                          .slot = slot,
+                                          .first_row = job->first_row,
+                                          .rows = job->rows,
+                                          .mems = mems,
+                                          .origins = origins};
+
+    /* The images come first, while all of the host's memory is mapped. */
+    cox_status status = open_images(instance, job, slot);
+    if (status == COX_OK)
+        status = unmap_objects(instance, job, slot, mems, origins);
+    if (status == COX_OK)
+        status = copy_from_start(instance, job, slot, true);
+    if (status == COX_OK)
+        status = clear_partials(instance, cox__cl_pass(instance, job), slot, mems);
+    if (status == COX_OK)
+        status = cox__cl_stages_run(instance, &launch, NULL);
+    if (status == COX_OK)
+        status = copy_from_start(instance, job, slot, false);
+    if (status == COX_OK)
+        status = map_objects(instance, slot);
+    if (status == COX_OK)
+        status = read_partials(instance, cox__cl_pass(instance, job), slot,
+                               instance->queues[COX__CL_QUEUE_COMPUTE]);
+
+    return status;
+}
+
+/* ---- staged mode ---- */
+
 /* Copy rows of a binding to or from the frame's memory on the device. */
 static cox_status copy_of_set(struct cox__instance *instance, const struct cox__job *job,
                               struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t first,
@@ -351,6 +397,7 @@ struct staging {
     cl_mem mems[COX_BUFFERS_MAX];
     uint32_t origins[COX_BUFFERS_MAX];      /* of the piece, for the kernel */
     uint32_t band_origins[COX_BUFFERS_MAX]; /* of the band: where the slot's memory begins */
+    uint32_t band_firsts[COX_BUFFERS_MAX];  /* the first buffer row that the band touches */
     uint32_t band_counts[COX_BUFFERS_MAX];  /* buffer rows that the band touches */
     bool cut;                               /* into pieces */
 };
@@ -384,16 +431,17 @@ static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *j
 }
 
 /* Copy in a piece's rows of one binding, and set where the kernels find it. A binding that is not
- * cut into pieces (HALO, WHOLE) is copied with the first piece, since a kernel reads all of it. */
+ * cut into pieces (HALO, WHOLE, reads_all) is copied with the first piece, since a kernel reads all
+ * of it. */
 static cox_status copy_binding_in(struct cox__instance *instance, struct cox__job *job,
                                   struct cox__cl_slot *slot, struct staging *state, uint32_t index,
                                   uint32_t first_row, uint32_t rows, uint32_t piece)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     const struct cox__binding *binding = &pass->bindings[index];
-    const bool cut = state->cut && binding->row_access == COX__ROWS;
+    const bool cut = state->cut && binding->row_access == COX__ROWS && !binding->reads_all;
     const bool due = cut || piece == 0;
-    uint32_t first = state->band_origins[index], count = state->band_counts[index];
+    uint32_t first = state->band_firsts[index], count = state->band_counts[index];
 
     if (cut)
         cox__pipeline_binding_rows(pass, index, first_row, rows, &first, &count);
@@ -411,9 +459,11 @@ static cox_status copy_binding_in(struct cox__instance *instance, struct cox__jo
     }
 
     state->mems[index] = slot->mems[index];
-    if (cut)
-        state->mems[index] = slot->pieces[index][piece];
     state->origins[index] = first;
+    if (cox__from_start(pass, index))
+        state->origins[index] = 0;
+    else if (cut)
+        state->mems[index] = slot->pieces[index][piece];
 
     const bool copied = !cox__is_own(binding) && !(pass->only_images >> index & 1);
     const bool needed = binding->access == COX__READ || cox__keeps_values(binding);
@@ -506,14 +556,16 @@ static cox_status clear_outputs(struct cox__instance *instance, const struct cox
     for (uint32_t i = 0; i < pass->binding_count && status == COX_OK; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         const size_t bytes = rows_bytes(binding, state->band_counts[i]);
+        const uint32_t first = state->band_firsts[i];
         if (!must_clear(job, binding, i))
             continue;
 
         if (cox__cl_keeps(job, i))
             status = clear(instance, slot, cox__cl_resident_mem(instance, job, i),
-                           row_offset(binding, state->band_origins[i]), bytes);
+                           row_offset(binding, first), bytes);
         else
-            status = clear(instance, slot, slot->mems[i], 0, bytes);
+            status = clear(instance, slot, slot->mems[i],
+                           row_offset(binding, first - state->band_origins[i]), bytes);
     }
 
     return status;
@@ -545,10 +597,15 @@ static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job
     const uint32_t piece_rows = rows_of_piece(instance, job);
     struct staging state = {.cut = piece_rows < job->rows};
 
-    for (uint32_t i = 0; i < pass->binding_count; i++)
-        if (cox__by_rows(&pass->bindings[i]))
-            cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &state.band_origins[i],
-                                       &state.band_counts[i]);
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        if (!cox__by_rows(&pass->bindings[i]))
+            continue;
+
+        cox__pipeline_read_rows(pass, i, job->first_row, job->rows, &state.band_firsts[i],
+                                &state.band_counts[i]);
+        if (!cox__from_start(pass, i))
+            state.band_origins[i] = state.band_firsts[i];
+    }
 
     cox_status status = clear_partials(instance, pass, slot, state.mems);
     if (status == COX_OK)

@@ -27,7 +27,8 @@ struct cox__cl_image {
 /* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is
  * created per frame. */
 struct cox__cl_slot {
-    cl_mem mems[COX_BUFFERS_MAX]; /* staged: the band; REDUCE: the partial; a band's own binding */
+    /* staged: the band; REDUCE: the partial; a band's own binding; mapped: what is copied */
+    cl_mem mems[COX_BUFFERS_MAX];
     /* staged, ROWS in a single pass: sub-buffers of mems */
     cl_mem pieces[COX_BUFFERS_MAX][COX__CL_PIECES_MAX];
     void *partials[COX_BUFFERS_MAX]; /* REDUCE: the host's copy of the partial */
@@ -70,7 +71,7 @@ struct cox__cl_stage {
     const struct cox__stage *stage;
     const struct cox__variant *variant;
     struct cox__cl_program *program; /* NULL = none */
-    size_t local[2];
+    size_t local[2];                 /* by dimension; in one dimension the second is 1 */
     uint32_t kernel_count;
     struct cox__cl_kernel *kernels;
 };
@@ -127,6 +128,14 @@ static inline const struct cox__pass *cox__cl_pass(const struct cox__instance *i
 static inline bool cox__cl_wraps_images(const struct cox__instance *instance)
 {
     return !instance->staged && instance->device->info.type == COX_DEVICE_CPU;
+}
+
+/* Whether the device is in mapped mode and the slot has memory for the binding (band.c). */
+static inline bool cox__cl_copies_from_start(const struct cox__instance *instance,
+                                             const struct cox__pass *pass, uint32_t binding)
+{
+    return !instance->staged && instance->device->info.type != COX_DEVICE_CPU &&
+           cox__from_start(pass, binding);
 }
 
 /* Call this before a driver call in a job_* function or instance_flush, and cox__cl_returned or
@@ -232,9 +241,22 @@ static inline struct cox__cl_kernel *cox__cl_stage_kernel(const struct cox__cl_s
     return &stage->kernels[job->slot % stage->kernel_count];
 }
 
-/* Set the arguments of a stage, and get its global size. */
+/* The work-items of a launch. */
+struct cox__cl_range {
+    uint32_t dimensions;
+    size_t offset[2]; /* not zeros in absolute passes alone */
+    size_t global[2];
+};
+
+/* The dimension of the work-items that runs over rows. */
+static inline uint32_t cox__cl_stage_rows_dimension(const struct cox__cl_stage *stage)
+{
+    return stage->stage->one_dimension ? 0 : 1;
+}
+
+/* Set the arguments of a stage, and get its work-items. */
 cl_int cox__cl_stage_set(const struct cox__instance *instance, const struct cox__cl_launch *launch,
-                         uint32_t number, size_t global[2]);
+                         uint32_t number, struct cox__cl_range *range);
 
 /* Enqueue every stage over the launch's rows; the first waits for `after` (may be NULL). */
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch,

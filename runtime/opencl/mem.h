@@ -22,6 +22,8 @@ struct cox__cl_object {
     enum cox__access access;
     bool busy; /* a band under way uses it: its mapping may not have ended */
     bool sub;  /* a sub-buffer of its group's parent, not a wrapper */
+
+    bool from_start; /* a wrapper of all of the memory, of which the part at `offset` is mapped */
     size_t offset;
     size_t bytes;
     /* the memory's count at the last use; the least recently used object is released first */

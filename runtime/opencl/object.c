@@ -69,14 +69,19 @@ enum { LINE_BYTES = 64 };
 static cl_mem make_wrapper(const struct cox__cl_backend *backend, const struct cox__mem *mem,
                            const struct cox__cl_object *object, cl_int *code)
 {
+    size_t offset = object->offset, part = object->bytes;
+    if (object->from_start) {
+        offset = 0;
+        part = mem->bytes;
+    }
+
     /* Drivers of integrated GPUs copy if the size is no multiple of a cache line. Behind a frame's
      * last rows the library's own memory has the rest of a page. */
-    size_t bytes = (object->bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-    if (object->offset + object->bytes < mem->bytes || object->offset + bytes > mem->padded_bytes)
-        bytes = object->bytes;
+    size_t bytes = (part + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    if (offset + part < mem->bytes || offset + bytes > mem->padded_bytes)
+        bytes = part;
 
-    return wrap(backend, object->queue, object->access, (char *)mem->data + object->offset, bytes,
-                code);
+    return wrap(backend, object->queue, object->access, (char *)mem->data + offset, bytes, code);
 }
 
 static cl_mem make_subbuffer(const struct cox__cl_backend *backend, struct cox__mem *mem,
@@ -189,6 +194,12 @@ static void unmap_overlaps(const struct cox__cl_backend *backend, struct cox__me
     }
 }
 
+/* Where a mapping of the object's part begins in its buffer. */
+static size_t part_offset(const struct cox__cl_object *object)
+{
+    return object->from_start ? object->offset : 0;
+}
+
 /* Unmap an object for use by a kernel on its queue. */
 static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem *mem,
                           struct cox__cl_object *object)
@@ -207,7 +218,7 @@ static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem
      * left it. */
     if (!mapped && is.stale && is.access != COX__WRITE)
         mapped = clEnqueueMapBuffer(is.queue->id, is.mem, CL_FALSE, CL_MAP_WRITE_INVALIDATE_REGION,
-                                    0, is.bytes, 0, NULL, NULL, &code);
+                                    part_offset(&is), is.bytes, 0, NULL, NULL, &code);
 
     if (mapped && code == CL_SUCCESS)
         code = clEnqueueUnmapMemObject(is.queue->id, is.mem, mapped, 0, NULL, NULL);
@@ -218,14 +229,13 @@ static cl_int open_object(const struct cox__cl_backend *backend, struct cox__mem
     return code;
 }
 
-static struct cox__cl_object *find_object(struct cox__mem *mem, const struct cox__cl_queue *queue,
-                                          enum cox__access access, bool sub, size_t offset,
-                                          size_t bytes)
+static struct cox__cl_object *find_object(struct cox__mem *mem, const struct cox__cl_object *like)
 {
     for (uint32_t i = 0; i < mem->object_count; i++) {
         struct cox__cl_object *object = &mem->objects[i];
-        if (object->offset == offset && object->bytes == bytes && object->queue == queue &&
-            object->access == access && object->sub == sub && !object->busy)
+        if (object->offset == like->offset && object->bytes == like->bytes &&
+            object->queue == like->queue && object->access == like->access &&
+            object->sub == like->sub && object->from_start == like->from_start && !object->busy)
             return object;
     }
     return NULL;
@@ -277,16 +287,21 @@ static struct cox__cl_object *make_object(struct cox__cl_backend *backend, struc
 }
 
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem,
-                                          uint32_t device, enum cox__access access, bool disjoint,
-                                          size_t offset, size_t bytes, struct cox__cl_queue *queue)
+                                          uint32_t device, const struct cox__cl_part *part,
+                                          struct cox__cl_queue *queue)
 {
     const struct cox__cl_device *owner = &backend->devices[device];
-    const bool sub = disjoint && queue->subbuffers && !overlaps_abandoned(mem, offset, bytes);
-    struct cox__cl_object *object = find_object(mem, queue, access, sub, offset, bytes);
+    struct cox__cl_object fresh = {.queue = queue,
+                                   .access = part->access,
+                                   .sub = part->disjoint && !part->from_start &&
+                                          queue->subbuffers &&
+                                          !overlaps_abandoned(mem, part->offset, part->bytes),
+                                   .from_start = part->from_start,
+                                   .offset = part->offset,
+                                   .bytes = part->bytes};
+    struct cox__cl_object *object = find_object(mem, &fresh);
 
     if (!object) {
-        struct cox__cl_object fresh = {
-            .queue = queue, .access = access, .sub = sub, .offset = offset, .bytes = bytes};
         object = make_object(backend, mem, owner, &fresh);
         if (!object)
             return NULL;
@@ -308,8 +323,8 @@ void *cox__cl_object_map(const struct cox__cl_object *object, cl_event *event, c
     static const cl_map_flags flags[] = {[COX__READ] = CL_MAP_WRITE,
                                          [COX__WRITE] = CL_MAP_READ,
                                          [COX__READ_WRITE] = CL_MAP_READ | CL_MAP_WRITE};
-    return clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, flags[object->access], 0,
-                              object->bytes, 0, NULL, event, code);
+    return clEnqueueMapBuffer(object->queue->id, object->mem, CL_FALSE, flags[object->access],
+                              part_offset(object), object->bytes, 0, NULL, event, code);
 }
 
 void cox__cl_object_put(struct cox__cl_object *object)

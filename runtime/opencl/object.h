@@ -6,15 +6,28 @@
 
 #include "mem.h"
 
-/* The band object for a range: an existing one or a new one. A command on `queue`, the instance's
- * queue, unmaps it. NULL on failure (logged). With the engine lock held.
- *
- * `disjoint`: no other device's band in flight overlaps the range (ROWS). Other ranges (HALO,
- * WHOLE) never become sub-buffers. PoCL 3.1 keeps the mappings of all sub-buffers with their parent
- * and finds them by address. Two devices that map the same address therefore unmap each other's. */
+/* The part of a host allocation that a band uses. */
+struct cox__cl_part {
+    enum cox__access access;
+
+    /* No other device's band in flight overlaps the part (ROWS). Other parts (HALO, WHOLE) never
+     * become sub-buffers. PoCL 3.1 keeps the mappings of all sub-buffers with their parent and
+     * finds them by address. Two devices that map the same address therefore unmap each other's. */
+    bool disjoint;
+
+    /* The kernel's memory begins where the allocation does. The part is what is mapped and
+     * unmapped. Only for CPUs: they work in the host's memory, so what is mapped is of no effect.
+     * Mesa 22.3 cannot unmap a part of a buffer. */
+    bool from_start;
+    size_t offset;
+    size_t bytes;
+};
+
+/* The band object for a part: an existing one or a new one. A command on `queue`, the instance's
+ * queue, unmaps it. NULL on failure (logged). With the engine lock held. */
 struct cox__cl_object *cox__cl_object_get(struct cox__cl_backend *backend, struct cox__mem *mem,
-                                          uint32_t device, enum cox__access access, bool disjoint,
-                                          size_t offset, size_t bytes, struct cox__cl_queue *queue);
+                                          uint32_t device, const struct cox__cl_part *part,
+                                          struct cox__cl_queue *queue);
 
 /* The band has ended, or was abandoned. With the engine lock held. */
 void cox__cl_object_put(struct cox__cl_object *object);

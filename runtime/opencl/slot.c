@@ -4,6 +4,7 @@
  * While a band is under way it is used with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
+#include "engine/pipeline.h"
 #include "object.h"
 
 #include <stdlib.h>
@@ -43,13 +44,13 @@ static uint32_t rows_bound(const struct cox__instance *instance, const struct co
         const uint64_t most = most_bytes(instance, pass, i);
         if (binding->row_access == COX__UNUSED || cox__pass_bytes(pass, i) <= most)
             continue;
-        if (!cox__by_rows(binding))
+        if (!cox__by_rows(binding) || cox__from_start(pass, i))
             return 0;
 
         const uint64_t fit = most / binding->pitch_bytes;
         uint64_t extra = 0;
         if (binding->row_access == COX__HALO)
-            extra = 2ull * binding->halo_rows + pass->row_alignment;
+            extra = (uint64_t)binding->halo_above + binding->halo_below + pass->row_alignment;
         if (fit <= extra)
             return 0;
 
@@ -71,10 +72,10 @@ static size_t band_bytes(const struct cox__pass *pass, uint32_t index, uint32_t 
 
     size_t count = cox__buffer_rows(rows, binding->row_divisor);
     if (binding->row_access == COX__HALO)
-        count += 2 * (size_t)binding->halo_rows + pass->row_alignment;
+        count += (size_t)binding->halo_above + binding->halo_below + pass->row_alignment;
 
     const size_t all = cox__pass_bytes(pass, index);
-    if (count >= all / binding->pitch_bytes)
+    if (cox__from_start(pass, index) || count >= all / binding->pitch_bytes)
         return all;
     return count * binding->pitch_bytes;
 }
@@ -117,13 +118,14 @@ static cl_int make_pieces(struct cox__instance *instance, struct cox__cl_slot *s
 }
 
 /* Whether a slot needs device memory for a binding. In shared and mapped mode only REDUCE
- * bindings and the band's own do. */
+ * bindings, the band's own, and those that are copied do. */
 static bool needs_mem(const struct cox__instance *instance, const struct cox__pass *pass,
                       uint32_t index)
 {
     const struct cox__binding *binding = &pass->bindings[index];
     return binding->row_access != COX__UNUSED && !(pass->only_images >> index & 1) &&
-           (instance->staged || binding->row_access == COX__REDUCE || cox__is_own(binding));
+           (instance->staged || binding->row_access == COX__REDUCE || cox__is_own(binding) ||
+            cox__cl_copies_from_start(instance, pass, index));
 }
 
 /* Allocate device memory of a binding, as much as the largest pass needs. */
@@ -176,7 +178,7 @@ static bool is_cut(const struct cox__pipeline *pipeline, const struct cox__pass 
                    uint32_t index)
 {
     return pass->bindings[index].row_access == COX__ROWS && !(pipeline->in_several >> index & 1) &&
-           !pass->images;
+           !pass->images && !cox__from_start(pass, index);
 }
 
 static cl_int make_slot_mems(struct cox__instance *instance, struct cox__cl_slot *slot,
@@ -209,16 +211,37 @@ static size_t bytes_by_rows(const struct cox__pass *pass)
     return bytes;
 }
 
+/* Pieces begin at multiples of these rows: sub-buffers of the band's memory begin there. */
+static uint64_t piece_alignment(const struct cox__instance *instance, const struct cox__pass *pass)
+{
+    const uint32_t align = instance->device->info.base_align_bytes;
+    uint64_t rows = pass->row_alignment;
+
+    for (uint32_t i = 0; align && i < pass->binding_count; i++) {
+        const struct cox__binding *binding = &pass->bindings[i];
+        if (!is_cut(instance->pipeline, pass, i))
+            continue;
+
+        uint64_t aligned = 1; /* both are powers of two times an odd number */
+        while (aligned * binding->pitch_bytes % align)
+            aligned *= 2;
+        rows = cox__pipeline_lcm_bounded(rows, aligned * binding->row_divisor, pass->rows);
+    }
+    return rows;
+}
+
 /* Rows of a piece: COX__CL_PIECES_MAX pieces for the largest band, unless they would be too
  * small. */
-static uint32_t choose_piece_rows(const struct cox__pass *pass, uint32_t max_rows)
+static uint32_t choose_piece_rows(const struct cox__instance *instance,
+                                  const struct cox__pass *pass, uint32_t max_rows)
 {
+    const uint64_t step = piece_alignment(instance, pass);
     uint64_t rows = (max_rows + COX__CL_PIECES_MAX - 1) / COX__CL_PIECES_MAX;
     const size_t per_row = bytes_by_rows(pass) / pass->rows + 1;
 
     if (rows * per_row < PIECE_BYTES_MIN)
         rows = PIECE_BYTES_MIN / per_row + 1;
-    rows = (rows + pass->row_alignment - 1) / pass->row_alignment * pass->row_alignment;
+    rows = (rows + step - 1) / step * step;
     return (uint32_t)cox__min_u64(rows, max_rows);
 }
 
@@ -238,7 +261,7 @@ static bool choose_rows(struct cox__instance *instance, uint32_t shift, uint32_t
 
         instance->piece_rows[p] = max_rows[p];
         if (instance->staged)
-            instance->piece_rows[p] = choose_piece_rows(pass, max_rows[p]);
+            instance->piece_rows[p] = choose_piece_rows(instance, pass, max_rows[p]);
     }
     return true;
 }

@@ -138,15 +138,17 @@ static cl_int set_mem(struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem, 
 static cl_int launch_number(const struct cox__instance *instance, const struct cox__cl_stage *stage,
                             const struct cox__cl_launch *launch, const struct cox__arg *arg)
 {
+    const struct cox__pass *pass = cox__cl_pass(instance, launch->job);
+
     switch (arg->kind) {
     case COX__ARG_KIND_VALUE:
         return (cl_int)arg->offset;
     case COX__ARG_KIND_FIRST:
-        return (cl_int)launch->first_row;
+        return pass->absolute ? 0 : (cl_int)launch->first_row;
     case COX__ARG_KIND_ROWS:
-        return (cl_int)launch->rows;
+        return (cl_int)(pass->absolute ? pass->rows : launch->rows);
     case COX__ARG_KIND_FRAME:
-        return (cl_int)cox__cl_pass(instance, launch->job)->rows;
+        return (cl_int)pass->rows;
     case COX__ARG_KIND_ORIGIN:
         return (cl_int)launch->origins[arg->index];
     default:
@@ -205,15 +207,21 @@ static void extend(struct cox__cl_launch *launch, const struct cox__pass *pass, 
 }
 
 cl_int cox__cl_stage_set(const struct cox__instance *instance, const struct cox__cl_launch *launch,
-                         uint32_t number, size_t global[2])
+                         uint32_t number, struct cox__cl_range *range)
 {
     const struct cox__cl_stage *stage = &instance->stages[launch->job->pass][number];
+    const struct cox__pass *pass = cox__cl_pass(instance, launch->job);
     const struct cox__variant *variant = stage->variant;
+    const uint32_t of_rows = cox__cl_stage_rows_dimension(stage);
     struct cox__cl_launch extended = *launch;
-    extend(&extended, cox__cl_pass(instance, launch->job), number);
+    extend(&extended, pass, number);
 
-    global[0] = padded(stage->stage->columns, variant->item_columns, stage->local[0]);
-    global[1] = padded(extended.rows, variant->item_rows, stage->local[1]);
+    *range = (struct cox__cl_range){.dimensions = of_rows + 1, .global = {1, 1}};
+    if (of_rows)
+        range->global[0] = padded(stage->stage->columns, variant->item_columns, stage->local[0]);
+    range->global[of_rows] = padded(extended.rows, variant->item_rows, stage->local[of_rows]);
+    if (pass->absolute)
+        range->offset[of_rows] = extended.first_row / variant->item_rows;
     return set_args(instance, stage, cox__cl_stage_kernel(stage, launch->job), &extended);
 }
 
@@ -224,10 +232,10 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
 
     for (uint32_t s = 0; s < pass->stage_count; s++) {
         const struct cox__cl_stage *stage = &instance->stages[launch->job->pass][s];
-        size_t global[2];
+        struct cox__cl_range range;
 
         struct cox__driver_call call = cox__cl_call(instance);
-        cl_int code = cox__cl_stage_set(instance, launch, s, global);
+        cl_int code = cox__cl_stage_set(instance, launch, s, &range);
         cox__cl_returned(&call);
         if (code)
             return cox__cl_instance_check(instance, code, "clSetKernelArg");
@@ -237,8 +245,10 @@ cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__
             wait = after;
         call = cox__cl_call(instance);
         code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE],
-                                      cox__cl_stage_kernel(stage, launch->job)->id, 2, NULL, global,
-                                      stage->local, wait != NULL, cox__cl_wait_list(&wait), &event);
+                                      cox__cl_stage_kernel(stage, launch->job)->id,
+                                      range.dimensions, pass->absolute ? range.offset : NULL,
+                                      range.global, stage->local, wait != NULL,
+                                      cox__cl_wait_list(&wait), &event);
         const cox_status status = cox__cl_slot_enqueued(instance, launch->slot, COX__CL_KERNEL,
                                                         &call, code, event,
                                                         "clEnqueueNDRangeKernel");

@@ -126,12 +126,14 @@ static size_t part_of(size_t global, size_t local, size_t parts)
 
 /* Enqueue work-items from `offset` on, `part` or as many as there are. */
 static cl_int enqueue_part(const struct cox__instance *instance, const struct cox__cl_stage *stage,
-                           const size_t global[2], const size_t part[2], const size_t offset[2])
+                           const struct cox__cl_range *range, const size_t part[2],
+                           const size_t offset[2])
 {
-    const size_t size[2] = {cox__min_u64(part[0], global[0] - offset[0]),
-                            cox__min_u64(part[1], global[1] - offset[1])};
-    return clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], stage->kernels[0].id, 2,
-                                  offset, size, stage->local, 0, NULL, NULL);
+    const size_t size[2] = {cox__min_u64(part[0], range->global[0] - offset[0]),
+                            cox__min_u64(part[1], range->global[1] - offset[1])};
+    const size_t from[2] = {range->offset[0] + offset[0], range->offset[1] + offset[1]};
+    return clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], stage->kernels[0].id,
+                                  range->dimensions, from, size, stage->local, 0, NULL, NULL);
 }
 
 /* Add a group in each dimension in which some work-items have nothing to do. `extent`: rows that
@@ -139,40 +141,45 @@ static cl_int enqueue_part(const struct cox__instance *instance, const struct co
 static void widen(const struct cox__cl_stage *stage, size_t rows, size_t extent, size_t global[2])
 {
     const struct cox__variant *variant = stage->variant;
+    const uint32_t of_rows = cox__cl_stage_rows_dimension(stage);
 
-    if ((global[0] - 1) * variant->item_columns >= stage->stage->columns)
+    if (of_rows && (global[0] - 1) * variant->item_columns >= stage->stage->columns)
         global[0] += stage->local[0];
-    if ((global[1] - 1) * variant->item_rows >= rows + 2 * extent)
-        global[1] += stage->local[1];
+    if ((global[of_rows] - 1) * variant->item_rows >= rows + 2 * extent)
+        global[of_rows] += stage->local[of_rows];
 }
 
 static cl_int run_stage(const struct cox__instance *instance, const struct cox__trial *trial,
                         const struct cox__cl_launch *launch, uint32_t number)
 {
     const struct cox__cl_stage *stage = &instance->stages[trial->pass][number];
-    size_t global[2];
+    struct cox__cl_range range;
     cl_int code;
 
     /* The objects are new, though they may have the addresses of old ones. */
     for (uint32_t a = 0; a < stage->stage->arg_count; a++)
         stage->kernels[0].memos[a].bytes = 0;
 
-    code = cox__cl_stage_set(instance, launch, number, global);
+    code = cox__cl_stage_set(instance, launch, number, &range);
     if (code)
         return code;
     if (trial->wider)
-        widen(stage, trial->rows, instance->pipeline->passes[trial->pass].extents[number], global);
+        widen(stage, trial->rows, instance->pipeline->passes[trial->pass].extents[number],
+              range.global);
 
     if (!trial->backwards || stage->variant->code || stage->variant->libraries ||
         asks_group(stage->variant->source))
         return clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], stage->kernels[0].id,
-                                      2, NULL, global, stage->local, 0, NULL, NULL);
+                                      range.dimensions, range.offset, range.global, stage->local, 0,
+                                      NULL, NULL);
 
-    const size_t part[2] = {part_of(global[0], stage->local[0], PARTS_X),
+    const size_t *global = range.global;
+    const size_t parts = range.dimensions > 1 ? PARTS_X : PARTS_Y;
+    const size_t part[2] = {part_of(global[0], stage->local[0], parts),
                             part_of(global[1], stage->local[1], PARTS_Y)};
     for (size_t y = (global[1] - 1) / part[1] + 1; y-- > 0;)
         for (size_t x = (global[0] - 1) / part[0] + 1; !code && x-- > 0;)
-            code = enqueue_part(instance, stage, global, part,
+            code = enqueue_part(instance, stage, &range, part,
                                 (const size_t[]){x * part[0], y * part[1]});
     return code;
 }

@@ -127,18 +127,42 @@ static size_t items_of(uint32_t count, uint32_t per_item)
     return ((size_t)count + per_item - 1) / per_item;
 }
 
+/* In an absolute pass nothing is padded, so that a kernel need not compare its ids: the group
+ * divides the columns, the rows of the frame and those of each band. */
+static void fit(const struct cox__pass *pass, struct cox__cl_stage *made,
+                const struct cox__cl_group_shape *shape)
+{
+    const uint32_t of_rows = cox__cl_stage_rows_dimension(made);
+    size_t *rows = &made->local[of_rows];
+    size_t unit = shape->rows;
+    if (pass->row_alignment < pass->rows)
+        unit = pass->row_alignment / made->variant->item_rows;
+
+    while (unit % *rows || shape->rows % *rows)
+        --*rows;
+    if (of_rows)
+        made->local[0] = cox__pipeline_divisor(shape->columns, made->local[0]);
+}
+
 static void suggest(const struct cox__instance *instance, const struct cox__pass *pass,
                     struct cox__cl_stage *made, const struct limits *limits)
 {
+    const uint32_t of_rows = cox__cl_stage_rows_dimension(made);
     const struct cox__cl_group_shape shape = {
         .columns = items_of(made->stage->columns, made->variant->item_columns),
         .rows = items_of(pass->rows, made->variant->item_rows),
         .is_cpu = instance->device->info.type == COX_DEVICE_CPU,
         .multiple = limits->multiple,
         .most = cox__max_u64(limits->most, 1),
-        .sides = {cox__max_u64(limits->sides[0], 1), cox__max_u64(limits->sides[1], 1)}};
+        .sides = {cox__max_u64(limits->sides[0], 1), cox__max_u64(limits->sides[of_rows], 1)}};
 
     cox__cl_work_group_suggest(&shape, made->local);
+    if (!of_rows) {
+        made->local[0] = made->local[1];
+        made->local[1] = 1;
+    }
+    if (pass->absolute)
+        fit(pass, made, &shape);
     cox__log(instance->backend->log, COX_LOG_DEBUG, "%s: kernel %s runs in groups of %zu x %zu",
              instance->device->info.name, made->stage->kernel, made->local[0], made->local[1]);
 }
@@ -184,24 +208,31 @@ static cox_status check_allowed(const struct cox__instance *instance,
 }
 
 /* The kernel requires a size. If the session states one, it must be the same. */
-static cox_status take_required(const struct cox__instance *instance, struct cox__cl_stage *made,
-                                const struct limits *limits)
+static cox_status take_required(const struct cox__instance *instance, const struct cox__pass *pass,
+                                struct cox__cl_stage *made, const struct limits *limits)
 {
     const size_t *required = limits->required;
-    const bool is_stated = made->variant->local_columns != 0;
+    const uint32_t of_rows = cox__cl_stage_rows_dimension(made);
+    const bool is_stated = made->local[0] != 0;
 
-    if (required[2] != 1)
+    if (required[2] != 1 || (!of_rows && required[1] != 1))
         return cox__cl_arguments_mistake(
             instance, made, " requires groups of %zu x %zu x %zu; allowed: columns and rows only",
             required[0], required[1], required[2]);
-    if (is_stated &&
-        (required[0] != made->variant->local_columns || required[1] != made->variant->local_rows))
+    if (is_stated && (required[0] != made->local[0] || required[1] != made->local[1]))
         return cox__cl_arguments_mistake(
-            instance, made, " requires groups of %zu x %zu, but the session states %u x %u",
-            required[0], required[1], made->variant->local_columns, made->variant->local_rows);
+            instance, made, " requires groups of %zu x %zu, but the session states %zu x %zu",
+            required[0], required[1], made->local[0], made->local[1]);
 
     made->local[0] = required[0];
     made->local[1] = required[1];
+
+    /* Only the last band of an absolute pass may be padded. */
+    const uint64_t rows = (uint64_t)required[of_rows] * made->variant->item_rows;
+    if (pass->absolute && pass->row_alignment < pass->rows && pass->row_alignment % rows)
+        return cox__cl_arguments_mistake(
+            instance, made, " requires groups of %zu x %zu; set local_columns and local_rows",
+            required[0], required[1]);
     return check_allowed(instance, made, limits);
 }
 
@@ -217,11 +248,15 @@ cox_status cox__cl_work_group_choose(struct cox__instance *instance, const struc
     cox_status status = check_local_memory(instance, made, &limits);
     if (status)
         return status;
-    if (limits.required[0])
-        return take_required(instance, made, &limits);
 
     made->local[0] = made->variant->local_columns;
     made->local[1] = made->variant->local_rows;
+    if (made->stage->one_dimension) {
+        made->local[0] = made->variant->local_rows;
+        made->local[1] = 1;
+    }
+    if (limits.required[0])
+        return take_required(instance, pass, made, &limits);
     if (made->local[0]) {
         if (made->variant->any_local && !has_local)
             halve(instance, made, &limits);

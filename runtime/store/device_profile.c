@@ -60,19 +60,20 @@ static void feed_pass(struct cox__digest *sha, const struct cox__pass *pass,
                       const struct cox__sharing *sharing)
 {
     feed_text(sha, sharing->policy.name);
-    FEED_NUMBERS(sha, pass->rows, pass->row_alignment, pass->binding_count, pass->stage_count,
-                 sharing->devices, sharing->lead);
+    FEED_NUMBERS(sha, pass->rows, pass->absolute, pass->row_alignment, pass->binding_count,
+                 pass->stage_count, sharing->devices, sharing->lead);
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         FEED_NUMBERS(sha, binding->row_access, binding->access, binding->pitch_bytes,
-                     binding->row_divisor, binding->halo_rows, binding->bytes);
+                     binding->row_divisor, binding->halo_above, binding->halo_below,
+                     binding->bytes);
     }
 
     for (uint32_t s = 0; s < pass->stage_count; s++) {
         const struct cox__stage *stage = &pass->stages[s];
         feed_text(sha, stage->kernel);
-        FEED_NUMBERS(sha, stage->columns, stage->arg_count);
+        FEED_NUMBERS(sha, stage->columns, stage->one_dimension, stage->arg_count);
         for (uint32_t a = 0; a < stage->arg_count; a++)
             FEED_NUMBERS(sha, stage->args[a].kind, stage->args[a].index, stage->args[a].offset,
                          stage->args[a].bytes);

@@ -46,7 +46,20 @@ static bool stays(const struct cox__pipeline *pipeline, uint32_t binding)
     return pipeline->stays >> binding & 1;
 }
 
-/* The buffer rows of a resident binding that a band over these rows of the pass touches. */
+/* The buffer rows of a resident binding that a band over these rows of the pass reads. */
+static struct cox__row_range read_rows_of(const struct cox__pipeline *pipeline, uint32_t pass,
+                                          uint32_t binding, uint32_t first_row, uint32_t rows)
+{
+    const struct cox__pass *of = &pipeline->passes[pass];
+    uint32_t first = 0, count = cox__kept_rows(pipeline, binding);
+
+    if (cox__by_rows(&of->bindings[binding]))
+        cox__pipeline_read_rows(of, binding, first_row, rows, &first, &count);
+
+    return (struct cox__row_range){first, first + count};
+}
+
+/* The buffer rows of a resident binding that a band writes, if it writes any. */
 static struct cox__row_range rows_of(const struct cox__pipeline *pipeline, uint32_t pass,
                                      uint32_t binding, uint32_t first_row, uint32_t rows)
 {
@@ -351,8 +364,8 @@ static bool is_there(const struct cox__frame *frame, uint32_t device, uint32_t f
         if (!reads(frame->pipeline, frame->pass, i))
             continue;
 
-        const struct cox__row_range needed = rows_of(frame->pipeline, frame->pass, i, first_row,
-                                                     rows);
+        const struct cox__row_range needed = read_rows_of(frame->pipeline, frame->pass, i,
+                                                          first_row, rows);
 
         for (uint32_t row = needed.first; row < needed.end;) {
             const struct stretch at = stretch_at(frame, i, device, row, needed.end);
@@ -467,7 +480,7 @@ static bool plan_fetches_for(struct cox_session *session, struct cox__frame *fra
             continue;
 
         if (!plan_missing(session, frame, i, device,
-                          rows_of(frame->pipeline, frame->pass, i, first_row, rows)))
+                          read_rows_of(frame->pipeline, frame->pass, i, first_row, rows)))
             return false;
     }
     return true;
@@ -550,8 +563,8 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
 static bool add_ranges(struct cox__handed_over *history, struct cox__frame *frame, uint32_t binding,
                        uint32_t device, struct cox__job *job)
 {
-    const struct cox__row_range needed = rows_of(frame->pipeline, job->pass, binding,
-                                                 job->first_row, job->rows);
+    const struct cox__row_range needed = read_rows_of(frame->pipeline, job->pass, binding,
+                                                      job->first_row, job->rows);
 
     for (uint32_t row = needed.first, until; row < needed.end; row = until) {
         if (cox__row_set_has(rows_at(frame, binding, device), row, needed.end, &until))
@@ -579,7 +592,7 @@ static bool fill_binding(struct cox__handed_over *history, struct cox__frame *fr
     if (reads(frame->pipeline, job->pass, binding)) {
         if (!keeps)
             note_read(history, frame, binding, device,
-                      rows_of(frame->pipeline, job->pass, binding, job->first_row, job->rows));
+                      read_rows_of(frame->pipeline, job->pass, binding, job->first_row, job->rows));
         else if (!add_ranges(history, frame, binding, device, job))
             return false;
     }
@@ -654,6 +667,20 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
     return true;
 }
 
+/* Rows have arrived in the host's memory. Those that a band has written since the fetch began are
+ * not COMING any more, and count as missing. */
+static void note_fetched(struct cox__frame *frame, const struct cox__job_range *range)
+{
+    const uint32_t end = range->first + range->count;
+
+    for (uint32_t row = range->first, until; row < end; row = until)
+        if (cox__row_set_has(rows_at(frame, range->binding, COMING), row, end, &until)) {
+            const struct cox__row_range rows = {row, until};
+            take_away(frame, range->binding, COMING, rows);
+            add(frame, range->binding, HOST, rows);
+        }
+}
+
 void cox__residency_note_done(struct cox__frame *frame, const struct cox__job *job, uint32_t device)
 {
     const uint32_t written = frame->pipeline->passes[job->pass].written;
@@ -661,10 +688,7 @@ void cox__residency_note_done(struct cox__frame *frame, const struct cox__job *j
         return;
 
     if (job->fetch) {
-        const struct cox__job_range *range = &job->ranges[0];
-        const struct cox__row_range rows = {range->first, range->first + range->count};
-        take_away(frame, range->binding, COMING, rows);
-        add(frame, range->binding, HOST, rows);
+        note_fetched(frame, &job->ranges[0]);
         return;
     }
 
@@ -678,6 +702,7 @@ void cox__residency_note_done(struct cox__frame *frame, const struct cox__job *j
         for (uint32_t d = 0; d < frame->held.device_count; d++)
             take_away(frame, i, d, rows);
         take_away(frame, i, HOST, rows);
+        take_away(frame, i, COMING, rows);
 
         if (job->resident >> i & 1)
             add(frame, i, device, rows);

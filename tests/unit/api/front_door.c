@@ -494,7 +494,8 @@ Test(front_door, says_what_does_not_hold_together)
     static const char between[] = KERNEL("f",
                                          "global const uint *in, int in_first_row, global uint *b, int b_first_row", "")
         KERNEL("g", "global const uint *b, int b_first_row, global uint *out", "");
-    refuse("a frame of 0 columns", PARAMS(.rows = H, .passes = COX_LIST(struct cox_pass, {.source = copying})));
+    refuse("a frame of 2147483648 columns",
+           PARAMS(.columns = 1u << 31, .rows = H, .passes = COX_LIST(struct cox_pass, {.source = copying})));
     refuse("and 0 rows", PARAMS(.columns = W, .passes = COX_LIST(struct cox_pass, {.source = copying})));
     refuse("the session has no passes", PARAMS(.columns = W, .rows = H));
     refuse("the session has no passes", PARAMS(PASSES({.options = "-DX"})));
@@ -512,8 +513,9 @@ Test(front_door, says_what_does_not_hold_together)
            PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"}, {.name = "in"})));
     refuse("'in': local_bytes is set, but it is not local",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .local_bytes = 4})})));
-    refuse("'rows': buffer, halo_rows, whole, in_place, partial or row_divisor is set, but it is not a buffer",
-           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .halo_rows = 1})})));
+    refuse(
+        "'rows': buffer, halo_rows, whole, read_only, in_place, partial or row_divisor is set, but it is not a buffer",
+        PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .halo_rows = 1})})));
     refuse("'in': in_place is set, but the kernel only reads it",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .in_place = true})})));
     refuse("'in': halo_rows and whole are both set",
@@ -544,8 +546,9 @@ Test(front_door, says_what_does_not_hold_together)
                   .fields = COX_LIST(struct cox_field, {"gain", 0, 4}, {"gain", 4, 4})));
     refuse("constants_bytes is 64, but no kernel takes `constants` or a field, and no pass has `done`",
            PARAMS(PASSES({.source = copying}), .constants_bytes = 64));
-    refuse("'rows': buffer, halo_rows, whole, in_place, partial or row_divisor is set, but it is not a buffer",
-           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .row_divisor = 2})})));
+    refuse(
+        "'rows': buffer, halo_rows, whole, read_only, in_place, partial or row_divisor is set, but it is not a buffer",
+        PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .row_divisor = 2})})));
     refuse("a variant of kernel f sets columns or rows; allowed: source, code,",
            PARAMS(PASSES({.source = copying,
                           .variants = COX_LIST(struct cox_pass, {.source = copying, .columns = W})})));
