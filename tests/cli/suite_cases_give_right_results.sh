@@ -30,7 +30,7 @@ fi
 
 if able "a processor and a device with its own memory" "pocl rusticl"; then
     show_llvmpipe
-    right "a processor and a device with its own memory" cpu:1x1,llvmpipe
+    right "a processor and a device with its own memory" cpu:1x1,llvmpipe=staged
 fi
 
 finish

@@ -273,13 +273,17 @@ static void bring(struct planner *planner, uint32_t frame, uint32_t s, uint32_t 
 {
     const struct suite_step *step = &planner->view->steps[s];
 
-    for (uint32_t a = 0; a < step->access_count && place_of(planner, device); a++) {
+    for (uint32_t a = 0; a < step->access_count; a++) {
         const struct suite_access *access = &step->accesses[a];
+        const struct suite_range rows = suite_view_rows(planner->view, access, band);
         if (planner->view->buffers[access->buffer].place == SUITE_PRIVATE ||
             merges(planner, access) || !needs_content(access))
             continue;
-        to_device(planner, frame, device, access->buffer,
-                  suite_view_rows(planner->view, access, band));
+        if (planner->devices[device].on_host)
+            to_host(planner, frame, access->buffer,
+                    suite_view_store(planner->view, frame, access->buffer), rows);
+        else
+            to_device(planner, frame, device, access->buffer, rows);
     }
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IMAGE, SUMS, DIFFERENCES, FACTORS, GROUP = 64 };
+enum { IMAGE, SUMS, DIFFERENCES, FACTORS, GROUP = 32 };
 
 struct constants {
     int32_t width, height;

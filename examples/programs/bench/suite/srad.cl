@@ -4,13 +4,14 @@
  *   srad_factors   the four differences of each point, and its diffusion coefficient in 0 .. 1
  *   srad_update    image += rate * (sum of coefficient x difference)
  *
- * srad_sums has 64 work-items per row. The others have one work-item per point. srad_factors reads
+ * srad_sums has a group of 32 work-items per row. The others have one work-item per point. srad_factors reads
  * image one row above and below, srad_update reads factors one row below and image in place.
  *
  * All devices agree bit for bit: only + - * in a fixed order, without contraction. `inverse` starts
  * with an estimate from the bits of a positive x, which four steps of Newton's method improve.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma OPENCL FP_CONTRACT OFF
+#define GROUP 32
 
 float inverse(float x)
 {
@@ -24,17 +25,17 @@ float inverse(float x)
 
 kernel void srad_sums(global const float *image, global float2 *sums, int rows, int width)
 {
-    local float2 parts[64];
+    local float2 parts[GROUP];
     int item = get_local_id(0), y = get_global_id(1);
     float2 part = (float2)(0.0f);
 
-    for (int x = item; x < width && y < rows; x += 64) {
+    for (int x = item; x < width && y < rows; x += GROUP) {
         float value = image[y * width + x];
         part += (float2)(value, value * value);
     }
     parts[item] = part;
 
-    for (int width_of_sum = 32; width_of_sum > 0; width_of_sum /= 2) {
+    for (int width_of_sum = GROUP / 2; width_of_sum > 0; width_of_sum /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
         if (item < width_of_sum)
             parts[item] += parts[item + width_of_sum];
