@@ -102,7 +102,7 @@ static void fill(int32_t set_points, int32_t total, float *xs, float *ys, float 
 
 bool suite_make_tpacf(enum suite_size size, struct suite_problem *problem)
 {
-    static const struct constants shapes[] = {{300, SETS}, {2000, SETS}, {16384, SETS}};
+    static const struct constants shapes[] = {{700, SETS}, {2000, SETS}, {16384, SETS}};
     static const struct cox_field fields[] = {
         COX_FIELD(struct constants, set_points), COX_FIELD(struct constants, sets), {0}};
     static const struct cox_argument arguments[] = {{.name = "xs", .whole = true},
