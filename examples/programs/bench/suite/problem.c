@@ -42,6 +42,25 @@ void suite_fill_floats(float *data, size_t count, float low, float high, uint32_
     }
 }
 
+uint32_t suite_random(uint32_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 17;
+    *seed ^= *seed << 5;
+
+    return *seed;
+}
+
+void suite_add_counters(void *into, const void *partial, size_t bytes, void *user)
+{
+    uint32_t *sums = into;
+    const uint32_t *counters = partial;
+    (void)user;
+
+    for (size_t i = 0; i < bytes / sizeof *sums; i++)
+        sums[i] += counters[i];
+}
+
 void suite_use_in_order(struct suite_problem *problem)
 {
     for (uint8_t b = 0; b < COX_BUFFERS_MAX; b++)

@@ -93,6 +93,12 @@ void *suite_memory_add(struct suite_problem *problem, size_t bytes, bool floats,
 /* Fill floats with pseudo-random values from `low` to `high`, the same on every machine. */
 void suite_fill_floats(float *data, size_t count, float low, float high, uint32_t seed);
 
+/* The next pseudo-random number. `*seed` must not be zero. */
+uint32_t suite_random(uint32_t *seed);
+
+/* Add 32-bit counters: a cox_merge_fn. */
+void suite_add_counters(void *into, const void *partial, size_t bytes, void *user);
+
 /* Let every buffer of params.buffers use the memory of its own index, in all frames. */
 void suite_use_in_order(struct suite_problem *problem);
 
