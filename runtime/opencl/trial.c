@@ -106,7 +106,7 @@ static cl_int read_objects(const struct cox__instance *instance, const struct co
 /* ---- kernels ---- */
 
 /* Whether a kernel of the source may ask for its group. Launched in parts, it would get other
- * answers. */
+ * answers, except in an absolute pass. */
 static bool asks_group(const char *source)
 {
     static const char *const questions[] = {"get_group_id", "get_num_groups", "get_global_size",
@@ -167,8 +167,10 @@ static cl_int run_stage(const struct cox__instance *instance, const struct cox__
         widen(stage, trial->rows, instance->pipeline->passes[trial->pass].extents[number],
               range.global);
 
-    if (!trial->backwards || stage->variant->code || stage->variant->libraries ||
-        asks_group(stage->variant->source))
+    const bool may_depend = stage->variant->code || stage->variant->libraries ||
+                            (!instance->pipeline->passes[trial->pass].absolute &&
+                             asks_group(stage->variant->source));
+    if (!trial->backwards || may_depend)
         return clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], stage->kernels[0].id,
                                       range.dimensions, range.offset, range.global, stage->local, 0,
                                       NULL, NULL);

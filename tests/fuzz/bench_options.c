@@ -37,6 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(status == BENCH_EXIT_USAGE || !complaints);
     if (status == -1) {
         CHECK(optind >= 1 && optind <= args.count);
+        CHECK(options.rounds <= 101);
         CHECK(options.frames == 0 || (options.frames >= 10 && options.frames <= 10000000));
         CHECK(options.in_flight <= 8);
         CHECK(!options.width == !options.height && options.width <= 16384 && options.height <= 16384);

@@ -17,7 +17,7 @@ static const struct {
     {"overhead", bench_overhead}, {"split", bench_split},   {"stream", bench_stream},
     {"kernels", bench_kernels},   {"decide", bench_decide}, {"finish", bench_finish},
     {"passes", bench_passes},     {"resize", bench_resize}, {"start", bench_start},
-    {"frames", bench_frames},
+    {"frames", bench_frames},     {"suite", bench_suite},
 };
 
 static bench_command *find_command(const char *name)
@@ -46,6 +46,11 @@ int main(int argc, char **argv)
         command = find_command(argv[optind]);
     if (!command) {
         bench_options_usage(stderr);
+        return BENCH_EXIT_USAGE;
+    }
+
+    if (options.size_name && command != bench_suite) {
+        bench_fail("--size '%s': must be WxH", options.size_name);
         return BENCH_EXIT_USAGE;
     }
 

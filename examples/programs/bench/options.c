@@ -28,6 +28,8 @@ static const char usage_text[] =
     "start     time to create a session and to get its first frame; compiling in the "
     "background or not\n"
     "frames    cost of frames in known memory, in other memory, and of copies\n"
+    "suite     kernels of benchmark suites: the library, compared with hand-written OpenCL, on one "
+    "device and on all\n"
     "guides    tests the advice of OpenCL vendors' guides. Options: cox-bench guides --help\n"
     "\n"
     "  --devices LIST   devices to use (default: all); split uses the first two (default: cpu:2x1)\n"
@@ -41,6 +43,9 @@ static const char usage_text[] =
     "muladd or fma\n"
     "  --size WxH       frame size; default: stream, kernels 3840x2160; passes, start, "
     "frames 1920x1080\n"
+    "  --size NAME      suite: tiny (compares the results alone), small (default) or large\n"
+    "  --case NAME      suite: one case only\n"
+    "  --rounds N       suite: rounds in which all entrants take turns, 1 to 101 (default: 7)\n"
     "  --ratio R        split: cost of a row on device 1 relative to device 0, 1 to 64 (default: 3)\n"
     "  --policy NAMES   policies, separated by commas; default: split the library's (only "
     "one allowed),\n"
@@ -94,10 +99,17 @@ static bool read_size(const char *text, struct bench_options *options)
 {
     int end = 0;
 
+    if (strcmp(text, "tiny") == 0 || strcmp(text, "small") == 0 || strcmp(text, "large") == 0) {
+        options->size_name = text;
+        return true;
+    }
+
     if (sscanf(text, "%5" SCNu32 "x%5" SCNu32 "%n", &options->width, &options->height, &end) != 2 ||
         text[end] != '\0' || options->width < 16 || options->height < 16 ||
         options->width > 16384 || options->height > 16384)
-        return bench_fail("--size '%s': must be WxH, both from 16 to 16384", text);
+        return bench_fail(
+            "--size '%s': must be WxH, both from 16 to 16384, or for suite tiny, small or large",
+            text);
 
     return true;
 }
@@ -135,6 +147,8 @@ enum {
     OPTION_IN_FLIGHT,
     OPTION_ARITHMETIC,
     OPTION_SIZE,
+    OPTION_CASE,
+    OPTION_ROUNDS,
     OPTION_RATIO,
     OPTION_POLICY,
     OPTION_QUIET,
@@ -152,6 +166,8 @@ int bench_options_parse(int argc, char **argv, struct bench_options *options, bo
         {"in-flight", required_argument, NULL, OPTION_IN_FLIGHT},
         {"arithmetic", required_argument, NULL, OPTION_ARITHMETIC},
         {"size", required_argument, NULL, OPTION_SIZE},
+        {"case", required_argument, NULL, OPTION_CASE},
+        {"rounds", required_argument, NULL, OPTION_ROUNDS},
         {"ratio", required_argument, NULL, OPTION_RATIO},
         {"policy", required_argument, NULL, OPTION_POLICY},
         {"quiet", required_argument, NULL, OPTION_QUIET},
@@ -182,6 +198,12 @@ int bench_options_parse(int argc, char **argv, struct bench_options *options, bo
             break;
         case OPTION_SIZE:
             good = read_size(optarg, options);
+            break;
+        case OPTION_CASE:
+            options->suite_case = optarg;
+            break;
+        case OPTION_ROUNDS:
+            good = read_whole("--rounds", optarg, 1, 101, &options->rounds);
             break;
         case OPTION_RATIO:
             good = read_number("--ratio", optarg, 1, 64, true, &options->ratio);

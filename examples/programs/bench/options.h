@@ -14,6 +14,9 @@ struct bench_options {
     const char *devices;            /* NULL = the command's default */
     uint32_t frames;                /* 0 = the command's default */
     uint32_t width, height;         /* 0 = the command's default */
+    const char *size_name;          /* suite: "tiny", "small" or "large"; NULL = the default */
+    const char *suite_case;         /* suite: NULL = all */
+    uint32_t rounds;                /* suite: 0 = the default */
     bool pictures;                  /* stream: pictures instead of video */
     uint32_t in_flight;             /* stream: 0 = 1, 2, 3 and 6, one after the other */
     enum cox_arithmetic arithmetic; /* stream, kernels */

@@ -187,3 +187,66 @@ Test(cl_faults, memory_goes_after_what_was_enqueued_for_it)
             pause_until(wait_ends, "the end of an unmapping"); /* it is released in the background */
     cox_session_destroy(&other);
 }
+
+/* ---- absolute passes ---- */
+
+static uint32_t repeated;
+
+static void note_repeated(void *user, const struct cox_frame_report *report)
+{
+    (void)user;
+    for (uint32_t b = 0; b < report->band_count; b++)
+        repeated += report->bands[b].attempt > 0;
+}
+
+/* Half of the frame is repeated, by the kernel that knows nothing of bands. */
+static void repeat_absolute(const char *devices)
+{
+    static const char absolute[] =
+        "kernel void f(global const uint *in, global uint *out, int columns, int rows)\n"
+        "{\n"
+        "    int x = get_global_id(0), y = get_global_id(1);\n"
+        "    out[y * columns + x] = in[min(y + 1, rows - 1) * columns + x] + get_group_id(1);\n"
+        "}\n";
+    const double ratios[] = {0.5, 0.5};
+    const struct cox_policy_options options = {.ratios = ratios, .ratio_count = 2};
+    static uint32_t in[ROWS * COLUMNS], out[ROWS * COLUMNS];
+    const cox_status status = cox_runtime_create(&(const struct cox_runtime_params){.devices = devices}, &runtime);
+    if (status)
+        cr_skip_test("skipped, because there is no CPU device that can be divided: %s", cox_status_text(status));
+    const struct cox_session_params params = {
+        .columns = COLUMNS,
+        .rows = ROWS,
+        .passes = COX_LIST(struct cox_pass,
+                           {.source = absolute,
+                            .absolute = true,
+                            .local_columns = 8,
+                            .local_rows = 8,
+                            .arguments = COX_LIST(struct cox_argument, {.name = "in", .halo_below = 1})}),
+        .policy = "static",
+        .policy_options = &options,
+        .warmup = COX_WARMUP_NONE,
+        .report = note_repeated};
+    cr_assert_eq(cox_session_create(runtime, &params, &session), COX_OK);
+
+    for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
+        in[i] = i * 2654435761u;
+    launch_code = CL_OUT_OF_RESOURCES;
+    refuse_launch = 2;
+    cr_assert_eq(cox_session_run(session, &(const struct cox_frame){.data = COX_ARGS(in, out)}), COX_OK);
+    cr_expect_eq(repeated, 1);
+    for (uint32_t i = 0; i < ROWS * COLUMNS; i++) {
+        const uint32_t row = i / COLUMNS, below = row < ROWS - 1 ? i + COLUMNS : i;
+        cr_assert_eq(out[i], in[below] + row / 8, "row %u", row);
+    }
+}
+
+Test(cl_faults, a_band_of_an_absolute_pass_is_repeated_elsewhere)
+{
+    repeat_absolute("cpu:2x1");
+}
+
+Test(cl_faults, a_staged_band_of_an_absolute_pass_is_repeated_elsewhere)
+{
+    repeat_absolute("cpu:2x1=staged");
+}

@@ -16,11 +16,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SUITE_MEMORIES_MAX = 12 };
+enum { SUITE_MEMORIES_MAX = 12, SUITE_PASSES_MAX = 16 };
 
 /* How large a problem is. */
 enum suite_size {
-    SUITE_TINY,  /* for tests: milliseconds on one core */
+    SUITE_TINY,  /* for tests of the results: milliseconds on one core */
     SUITE_SMALL, /* for processors: 0.1 to 1 s on two cores */
     SUITE_LARGE, /* for GPUs: at least 5 ms on one GPU, except the copies */
 };
@@ -28,15 +28,22 @@ enum suite_size {
 /* Memory that frames use. */
 struct suite_memory {
     size_t bytes;
-    bool result;     /* compared after a run */
-    bool floats;     /* float elements, else bytes */
-    void *data;      /* filled by make(); the initial content, which runs copy */
+    bool result; /* compared after a run */
+    bool floats; /* float elements, else bytes */
+    void *data;  /* filled by make(); the initial content, which runs copy */
 };
 
 struct suite_problem {
-    /* Shape, passes, buffers, fields. Every pass is absolute: row r of a buffer is frame row r. */
+    /* Shape, passes, buffers, fields. In an absolute pass, row r of a buffer is frame row r.
+     *
+     * In other passes, every kernel takes NAME_first_row of the buffers that it uses by rows.
+     * Scratch between fused passes is private to each device. */
     struct cox_session_params params;
     const void *constants; /* of all frames; NULL = none */
+
+    /* Room for the lists of `params`. They end with zeros. */
+    struct cox_pass passes[SUITE_PASSES_MAX + 1];
+    struct cox_buffer_layout buffers[COX_BUFFERS_MAX + 1];
 
     struct suite_memory memories[SUITE_MEMORIES_MAX];
     uint32_t memory_count;
@@ -47,13 +54,16 @@ struct suite_problem {
     /* The memory of each buffer of params.buffers (without scratch), in even and odd frames. */
     uint8_t use[2][COX_BUFFERS_MAX];
 
-    /* After each frame on the host, for example to move k-means' centres. NULL = nothing to do.
-     * `memories` has the run's data. Set changed[i] if memory i was written. */
-    void (*after_frame)(const struct suite_problem *problem, uint32_t frame, void *const *memories,
-                        bool *changed);
-    bool reads[SUITE_MEMORIES_MAX]; /* memories that after_frame reads */
+    /* Change the constants of one frame, which begin as a copy of `constants`. NULL = no change. */
+    void (*set_constants)(const struct suite_problem *problem, uint32_t frame, void *constants);
 
-    /* The same run in plain C, on one thread. */
+    /* After each frame on the host, for example to move k-means' centres. NULL = nothing to do.
+     * `memories` has the run's data, in the order of `memories` above. */
+    void (*after_frame)(const struct suite_problem *problem, uint32_t frame, void *const *memories);
+    bool reads[SUITE_MEMORIES_MAX];  /* memories that after_frame reads */
+    bool writes[SUITE_MEMORIES_MAX]; /* memories that after_frame writes */
+
+    /* The same run in plain C, on one thread. `memories` begins as a copy of the content. */
     void (*reference)(const struct suite_problem *problem, void *const *memories);
 
     /* Largest difference from the reference, relative to the largest value. 0 = equal bits. */
@@ -73,6 +83,24 @@ struct suite_case {
 
 /* All cases, in the order of the table. The list ends with a NULL name. */
 extern const struct suite_case suite_cases[];
+
+/* The text of the file suite/NAME. */
+const char *suite_source(const char *name);
+
+/* Add a memory of zeros. Returns its data, which make() fills, or NULL after a message. */
+void *suite_memory_add(struct suite_problem *problem, size_t bytes, bool floats, bool result);
+
+/* Fill floats with pseudo-random values from `low` to `high`, the same on every machine. */
+void suite_fill_floats(float *data, size_t count, float low, float high, uint32_t seed);
+
+/* The next pseudo-random number. `*seed` must not be zero. */
+uint32_t suite_random(uint32_t *seed);
+
+/* Add 32-bit counters: a cox_merge_fn. */
+void suite_add_counters(void *into, const void *partial, size_t bytes, void *user);
+
+/* Let every buffer of params.buffers use the memory of its own index, in all frames. */
+void suite_use_in_order(struct suite_problem *problem);
 
 void suite_problem_free(struct suite_problem *problem);
 

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "problem.h"
+#include "bench/message.h"
+#include "texts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *suite_source(const char *name)
+{
+    for (const struct suite_text *text = suite_texts; text->name; text++)
+        if (strcmp(text->name, name) == 0)
+            return text->text;
+
+    return NULL;
+}
+
+void *suite_memory_add(struct suite_problem *problem, size_t bytes, bool floats, bool result)
+{
+    void *data = NULL;
+
+    if (problem->memory_count < SUITE_MEMORIES_MAX)
+        data = calloc(1, bytes);
+    if (!data) {
+        bench_fail("suite: no memory of %zu bytes", bytes);
+        return NULL;
+    }
+
+    problem->memories[problem->memory_count++] = (struct suite_memory){
+        .bytes = bytes, .floats = floats, .result = result, .data = data};
+
+    return data;
+}
+
+void suite_fill_floats(float *data, size_t count, float low, float high, uint32_t seed)
+{
+    const float step = (high - low) / 65536;
+
+    for (size_t i = 0; i < count; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        data[i] = low + step * (float)(seed >> 16);
+    }
+}
+
+uint32_t suite_random(uint32_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 17;
+    *seed ^= *seed << 5;
+
+    return *seed;
+}
+
+void suite_add_counters(void *into, const void *partial, size_t bytes, void *user)
+{
+    uint32_t *sums = into;
+    const uint32_t *counters = partial;
+    (void)user;
+
+    for (size_t i = 0; i < bytes / sizeof *sums; i++)
+        sums[i] += counters[i];
+}
+
+void suite_use_in_order(struct suite_problem *problem)
+{
+    for (uint8_t b = 0; b < COX_BUFFERS_MAX; b++)
+        problem->use[0][b] = problem->use[1][b] = b;
+}
+
+void suite_problem_free(struct suite_problem *problem)
+{
+    for (uint32_t m = 0; m < problem->memory_count; m++)
+        free(problem->memories[m].data);
+    free(problem->own);
+
+    *problem = (struct suite_problem){0};
+}
