@@ -286,6 +286,12 @@ static void choose_plan(struct cox__adaptive *state, const struct cox_sched_view
     else if (trials->tried.devices != trials->in_use.devices)
         settle = SET_SETTLE;
 
+    /* The first frames on another device set pay for the rows that move. */
+    if (view->move_ns > 0) {
+        overlap += settle;
+        settle = 0;
+    }
+
     decision->plan = cox__trials_plan(trials, view->frame, overlap, settle);
     decision->trial = trials->phase == COX__TRIAL_DURING;
 
