@@ -90,6 +90,8 @@ struct cox__cl_stage {
     const struct cox__variant *variant;
     struct cox__cl_program *program; /* NULL = none */
     size_t local[2];                 /* by dimension; in one dimension the second is 1 */
+    /* The last group in each dimension has fewer work-items, so that nothing is padded. */
+    bool partial_groups;
     uint32_t kernel_count;
     struct cox__cl_kernel *kernels;
 };
@@ -260,7 +262,10 @@ static inline struct cox__cl_kernel *cox__cl_stage_kernel(const struct cox__cl_s
     return &stage->kernels[job->slot % stage->kernel_count];
 }
 
-/* The work-items of a launch. */
+/* Most launches of a stage: one for each size of group, in two dimensions. */
+enum { COX__CL_LAUNCHES_MAX = 4 };
+
+/* The work-items of a stage. */
 struct cox__cl_range {
     uint32_t dimensions;
     size_t offset[2]; /* not zeros in absolute passes alone */

@@ -189,9 +189,13 @@ static cl_int set_args(const struct cox__instance *instance, const struct cox__c
     return CL_SUCCESS;
 }
 
-static size_t padded(uint32_t count, uint32_t per_item, size_t local)
+/* Work-items for `count` columns or rows, in whole groups unless the last one may be partial. */
+static size_t work_items(const struct cox__cl_stage *stage, uint32_t count, uint32_t per_item,
+                         size_t local)
 {
-    size_t items = ((size_t)count + per_item - 1) / per_item;
+    const size_t items = ((size_t)count + per_item - 1) / per_item;
+    if (stage->partial_groups)
+        return items;
     return (items + local - 1) / local * local;
 }
 
@@ -219,41 +223,85 @@ cl_int cox__cl_stage_set(const struct cox__instance *instance, const struct cox_
 
     *range = (struct cox__cl_range){.dimensions = of_rows + 1, .global = {1, 1}};
     if (of_rows)
-        range->global[0] = padded(stage->stage->columns, variant->item_columns, stage->local[0]);
-    range->global[of_rows] = padded(extended.rows, variant->item_rows, stage->local[of_rows]);
+        range->global[0] = work_items(stage, stage->stage->columns, variant->item_columns,
+                                      stage->local[0]);
+    range->global[of_rows] = work_items(stage, extended.rows, variant->item_rows,
+                                        stage->local[of_rows]);
     if (pass->absolute)
         range->offset[of_rows] = extended.first_row / variant->item_rows;
     return set_args(instance, stage, cox__cl_stage_kernel(stage, launch->job), &extended);
 }
 
+/* The work-items of a launch in one dimension: whole groups, or a last one with fewer. */
+struct side {
+    size_t offset, items, local;
+};
+
+/* Cut a dimension of the range. Returns the number of sides. */
+static uint32_t cut(const struct cox__cl_stage *stage, const struct cox__cl_range *range,
+                    uint32_t dimension, struct side sides[2])
+{
+    const size_t offset = range->offset[dimension], items = range->global[dimension];
+    const size_t local = stage->local[dimension], rest = items % local;
+    uint32_t count = 0;
+
+    if (items > rest)
+        sides[count++] = (struct side){offset, items - rest, local};
+    if (rest)
+        sides[count++] = (struct side){offset + items - rest, rest, rest};
+
+    return count;
+}
+
+/* Enqueue a stage over a range, with one launch for each size of group. */
+static cox_status enqueue_range(struct cox__instance *instance, const struct cox__cl_launch *launch,
+                                const struct cox__cl_stage *stage,
+                                const struct cox__cl_range *range, cl_event wait)
+{
+    struct side x[2], y[2];
+    const uint32_t columns = cut(stage, range, 0, x), rows = cut(stage, range, 1, y);
+
+    for (uint32_t i = 0; i < columns * rows; i++) {
+        const struct side *column = &x[i % columns], *row = &y[i / columns];
+        const size_t offset[2] = {column->offset, row->offset};
+        const size_t global[2] = {column->items, row->items};
+        const size_t local[2] = {column->local, row->local};
+        cl_event event;
+
+        const struct cox__driver_call call = cox__cl_call(instance);
+        const cl_int code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE],
+                                                   cox__cl_stage_kernel(stage, launch->job)->id,
+                                                   range->dimensions,
+                                                   offset[0] || offset[1] ? offset : NULL, global,
+                                                   local, wait != NULL, cox__cl_wait_list(&wait),
+                                                   &event);
+        const cox_status status = cox__cl_slot_enqueued(instance, launch->slot, COX__CL_KERNEL,
+                                                        &call, code, event,
+                                                        "clEnqueueNDRangeKernel");
+        if (status)
+            return status;
+    }
+
+    return COX_OK;
+}
+
 cox_status cox__cl_stages_run(struct cox__instance *instance, const struct cox__cl_launch *launch,
                               uint32_t first, uint32_t end, cl_event after)
 {
-    const struct cox__pass *pass = cox__cl_pass(instance, launch->job);
-
     for (uint32_t s = first; s < end; s++) {
         const struct cox__cl_stage *stage = &instance->stages[launch->job->pass][s];
         struct cox__cl_range range;
 
-        struct cox__driver_call call = cox__cl_call(instance);
-        cl_int code = cox__cl_stage_set(instance, launch, s, &range);
+        const struct cox__driver_call call = cox__cl_call(instance);
+        const cl_int code = cox__cl_stage_set(instance, launch, s, &range);
         cox__cl_returned(&call);
         if (code)
             return cox__cl_instance_check(instance, code, "clSetKernelArg");
 
-        cl_event wait = NULL, event;
+        cl_event wait = NULL;
         if (s == first)
             wait = after;
-        call = cox__cl_call(instance);
-        code = clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE],
-                                      cox__cl_stage_kernel(stage, launch->job)->id,
-                                      range.dimensions, pass->absolute ? range.offset : NULL,
-                                      range.global, stage->local, wait != NULL,
-                                      cox__cl_wait_list(&wait), &event);
-        const cox_status status = cox__cl_slot_enqueued(instance, launch->slot, COX__CL_KERNEL,
-                                                        &call, code, event,
-                                                        "clEnqueueNDRangeKernel");
-
+        const cox_status status = enqueue_range(instance, launch, stage, &range, wait);
         if (status)
             return status;
     }
