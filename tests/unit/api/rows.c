@@ -424,6 +424,47 @@ EACH_SET_UP(lengths_of_one_dimension_are_not_padded)
     }
 }
 
+/* Bands of this size are cut into pieces, whose copies and kernels overlap. */
+static void run_long(bool absolute)
+{
+    static const char source[] =
+        "kernel void whole(global const uint *in, global uint *out, int rows)\n"
+        "{ int i = get_global_id(0); if (i < rows) out[i] = in[min(i + 1, rows - 1)] + get_group_id(0) % 8; }\n"
+        "kernel void band(global const uint *in, global uint *out, int rows, int first_row)\n"
+        "{ int i = get_global_id(0); if (i < rows) out[i] = in[i] + (first_row + i) / 64 % 8; }\n";
+    enum { LONG = 6000011 };
+    open_runtime("cpu=staged");
+    cr_assert_eq(create(PARAMS(.rows = LONG, PASSES({.source = source,
+                                                     .kernel = absolute ? "whole" : "band",
+                                                     .absolute = absolute,
+                                                     .local_rows = 64,
+                                                     ARGUMENTS({.name = "in", .halo_below = absolute})})),
+                        "single"),
+                 COX_OK, "%s", logged);
+    cox_buffer *of[3] = {NULL};
+    for (int b = 0; b < 2; b++)
+        cr_assert_eq(cox_buffer_create(runtime, LONG * 4, &of[b]), COX_OK);
+    uint32_t *in = cox_buffer_data(of[0]), *out = cox_buffer_data(of[1]);
+    for (uint32_t i = 0; i < LONG; i++)
+        in[i] = i * 2654435761u;
+
+    run(of);
+    for (uint32_t i = 0; i < LONG; i++)
+        cr_assert_eq(out[i], in[absolute && i < LONG - 1 ? i + 1 : i] + i / 64 % 8, "element %u", i);
+    cox_buffer_destroy(&of[0]);
+    cox_buffer_destroy(&of[1]);
+}
+
+Test(rows, long_bands_are_cut_into_pieces)
+{
+    run_long(false);
+}
+
+Test(rows, long_bands_of_absolute_passes_are_cut_into_pieces)
+{
+    run_long(true);
+}
+
 Test(rows, cox_run_takes_one_dimension)
 {
     static const char source[] = "kernel void f(global const uint *in, global uint *out, int rows)\n"
