@@ -130,7 +130,8 @@ static const char whole_source[] =
     "    int x = get_global_id(0);\n"
     "    uint seen = get_group_id(1) + 7 * get_num_groups(1) + 11 * get_global_size(1) + 13 * get_global_offset(1) +\n"
     "                17 * get_local_id(1) + 19 * get_group_id(0) + 23 * get_num_groups(0) + 29 * get_global_size(0) +\n"
-    "                1000 * (in_first_row + out_first_row + first_row) + 31 * rows + 37 * frame_rows;\n"
+    "                1000 * (in_first_row + out_first_row + first_row) + 31 * rows + 37 * frame_rows +\n"
+    "                41 * get_global_linear_id() + 43 * get_group_linear_id();\n"
     "    for (int r = 2 * get_global_id(1); r < 2 * (int)get_global_id(1) + 2 && r < rows; r++)\n"
     "        out[r * columns + x] = in[max(r - 1, 0) * columns + x] + 3 * in[min(r + 1, rows - 1) * columns + x] + seen;\n"
     "}\n";
@@ -140,7 +141,8 @@ static uint32_t whole_at(const uint32_t *in, uint32_t r, uint32_t x)
     enum { LOCAL_X = 8, LOCAL_Y = 4 };
     const uint32_t item = r / 2, groups = (H / 2 + LOCAL_Y - 1) / LOCAL_Y;
     const uint32_t seen = item / LOCAL_Y + 7 * groups + 11 * groups * LOCAL_Y + 17 * (item % LOCAL_Y) +
-                          19 * (x / LOCAL_X) + 23 * (W / LOCAL_X) + 29 * W + 31 * H + 37 * H;
+                          19 * (x / LOCAL_X) + 23 * (W / LOCAL_X) + 29 * W + 31 * H + 37 * H + 41 * (item * W + x) +
+                          43 * (item / LOCAL_Y * (W / LOCAL_X) + x / LOCAL_X);
     const uint32_t up = r ? r - 1 : 0, down = r < H - 1 ? r + 1 : r;
     return in[up * W + x] + 3 * in[down * W + x] + seen;
 }
