@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sources.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,4 +134,51 @@ bool cox__sources_equal(const struct cox_source *a, const struct cox_source *b)
         equal = strcmp(a[i].name, b[i].name) == 0 && strcmp(a[i].text, b[i].text) == 0;
 
     return equal;
+}
+
+/* ---- kernels that are launched in parts ---- */
+
+bool cox__sources_ask_group(const char *text)
+{
+    static const char *const questions[] = {"get_group_id", "get_num_groups", "get_global_size",
+                                            "get_global_offset", "linear_id"};
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
+        if (strstr(text, questions[i]))
+            return true;
+    return false;
+}
+
+/* OpenCL counts groups from the beginning of a launch, but ids from the beginning of all. */
+char *cox__sources_for_parts(const char *source, const struct cox_source *headers,
+                             uint32_t dimension, uint32_t items)
+{
+    static const char format[] =
+        "size_t cox__groups_before(void) { return get_global_offset(%u) / get_local_size(%u); }\n"
+        "size_t cox__groups(void) { return (%u + get_local_size(%u) - 1) / get_local_size(%u); }\n"
+        "#define get_group_id(d) (get_group_id(d) + ((d) == %u ? cox__groups_before() : 0))\n"
+        "#define get_num_groups(d) ((d) == %u ? cox__groups() : get_num_groups(d))\n"
+        "#define get_global_size(d) (get_num_groups(d) * get_local_size(d))\n"
+        "#define get_global_offset(d) ((size_t)0)\n"
+        "#define get_global_linear_id() %s\n"
+        "#define get_group_linear_id() %s\n"
+        "#line 1\n"
+        "%s";
+    const char *id = "(get_global_id(1) * get_global_size(0) + get_global_id(0))";
+    const char *group = "(get_group_id(1) * get_num_groups(0) + get_group_id(0))";
+    const uint32_t d = dimension;
+    char *copied;
+
+    bool asks = cox__sources_ask_group(source);
+    for (const struct cox_source *h = headers; h && h->name; h++)
+        asks |= cox__sources_ask_group(h->text);
+    if (!asks)
+        return strdup(source);
+
+    if (d == 0) {
+        id = "get_global_id(0)";
+        group = "get_group_id(0)";
+    }
+    if (asprintf(&copied, format, d, d, items, d, d, d, d, id, group, source) < 0)
+        return NULL;
+    return copied;
 }

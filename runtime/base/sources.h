@@ -1,4 +1,5 @@
 /* Lists of struct cox_source: the headers and libraries of kernels. NULL is an empty list.
+ * Also the source of a kernel that is launched in parts.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_BASE_SOURCES_H
 #define COX_BASE_SOURCES_H
@@ -22,6 +23,16 @@ bool cox__sources_copy_used(const struct cox_source *headers, const struct cox_s
 
 /* Feed all names and texts. */
 void cox__sources_feed(struct cox__digest *sha, const struct cox_source *list);
+
+/* Whether a text of OpenCL C may ask for a work-item's group, or for sizes of the launch. */
+bool cox__sources_ask_group(const char *text);
+
+/* Copy the source of a kernel that is launched in parts, each at a global offset. The kernel gets
+ * the answers of one launch: about groups, sizes and the offset. `dimension`: the one that is cut,
+ * which is the last one. `items`: its work-items in all parts. A source that does not ask is only
+ * copied. NULL: no memory. */
+char *cox__sources_for_parts(const char *source, const struct cox_source *headers,
+                             uint32_t dimension, uint32_t items);
 
 bool cox__sources_equal(const struct cox_source *a, const struct cox_source *b);
 

@@ -239,55 +239,16 @@ static void clear_variant(const struct cox__variant *variant)
     free((void *)variant->code);
 }
 
-bool cox__pipeline_asks_group(const char *text)
-{
-    static const char *const questions[] = {"get_group_id", "get_num_groups", "get_global_size",
-                                            "get_global_offset", "linear_id"};
-    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
-        if (strstr(text, questions[i]))
-            return true;
-    return false;
-}
-
-static bool any_asks_group(const struct cox__variant *variant)
-{
-    bool asks = cox__pipeline_asks_group(variant->source);
-    for (const struct cox_source *h = variant->headers; h && h->name; h++)
-        asks |= cox__pipeline_asks_group(h->text);
-    return asks;
-}
-
-/* Copy the source. In an absolute pass a launch is a part of the frame, which begins at a global
- * offset. So the kernel gets other answers about its groups: those of one launch of the frame. */
+/* Copy the source. The launches of an absolute pass are parts of one launch of the frame. */
 static char *copy_source(const struct cox__stage *stage, const struct cox__variant *variant,
                          const struct cox__pass *pass)
 {
-    static const char format[] =
-        "size_t cox__groups_before(void) { return get_global_offset(%u) / get_local_size(%u); }\n"
-        "size_t cox__groups(void) { return (%u + get_local_size(%u) - 1) / get_local_size(%u); }\n"
-        "#define get_group_id(d) (get_group_id(d) + ((d) == %u ? cox__groups_before() : 0))\n"
-        "#define get_num_groups(d) ((d) == %u ? cox__groups() : get_num_groups(d))\n"
-        "#define get_global_size(d) (get_num_groups(d) * get_local_size(d))\n"
-        "#define get_global_offset(d) ((size_t)0)\n"
-        "#define get_global_linear_id() %s\n"
-        "#define get_group_linear_id() %s\n"
-        "#line 1\n"
-        "%s";
-    const char *linear = "(get_global_id(1) * get_global_size(0) + get_global_id(0))";
-    const char *group = "(get_group_id(1) * get_num_groups(0) + get_group_id(0))";
-    const uint32_t per_item = cox__max_u32(variant->item_rows, 1);
-    const uint32_t items = cox__buffer_rows(pass->rows, per_item), d = !stage->one_dimension;
-    char *copied;
+    const uint32_t items = cox__buffer_rows(pass->rows, cox__max_u32(variant->item_rows, 1));
 
-    if (!pass->absolute || !any_asks_group(variant))
+    if (!pass->absolute)
         return strdup(variant->source);
-    if (stage->one_dimension) {
-        linear = "get_global_id(0)";
-        group = "get_group_id(0)";
-    }
-    if (asprintf(&copied, format, d, d, items, d, d, d, d, linear, group, variant->source) < 0)
-        return NULL;
-    return copied;
+    return cox__sources_for_parts(variant->source, variant->headers, stage->one_dimension ? 0 : 1,
+                                  items);
 }
 
 static bool copy_variants(struct cox__stage *to, const struct cox__stage *from,

@@ -6,6 +6,7 @@
  *
  * Runs on the application's thread that submits a frame. No job uses the instance.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/sources.h"
 #include "hang.h"
 #include "host/leak.h"
 #include "instance_parts.h"
@@ -167,7 +168,7 @@ static cl_int run_stage(const struct cox__instance *instance, const struct cox__
      * absolute pass. */
     const bool may_depend = stage->variant->code || stage->variant->libraries ||
                             (!instance->pipeline->passes[trial->pass].absolute &&
-                             cox__pipeline_asks_group(stage->variant->source));
+                             cox__sources_ask_group(stage->variant->source));
     if (!trial->backwards || may_depend)
         return clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], stage->kernels[0].id,
                                       range.dimensions, range.offset, range.global, stage->local, 0,

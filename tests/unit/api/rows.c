@@ -130,7 +130,8 @@ static const char whole_source[] =
     "    int x = get_global_id(0);\n"
     "    uint seen = get_group_id(1) + 7 * get_num_groups(1) + 11 * get_global_size(1) + 13 * get_global_offset(1) +\n"
     "                17 * get_local_id(1) + 19 * get_group_id(0) + 23 * get_num_groups(0) + 29 * get_global_size(0) +\n"
-    "                1000 * (in_first_row + out_first_row + first_row) + 31 * rows + 37 * frame_rows;\n"
+    "                1000 * (in_first_row + out_first_row + first_row) + 31 * rows + 37 * frame_rows +\n"
+    "                41 * get_global_linear_id() + 43 * get_group_linear_id();\n"
     "    for (int r = 2 * get_global_id(1); r < 2 * (int)get_global_id(1) + 2 && r < rows; r++)\n"
     "        out[r * columns + x] = in[max(r - 1, 0) * columns + x] + 3 * in[min(r + 1, rows - 1) * columns + x] + seen;\n"
     "}\n";
@@ -140,7 +141,8 @@ static uint32_t whole_at(const uint32_t *in, uint32_t r, uint32_t x)
     enum { LOCAL_X = 8, LOCAL_Y = 4 };
     const uint32_t item = r / 2, groups = (H / 2 + LOCAL_Y - 1) / LOCAL_Y;
     const uint32_t seen = item / LOCAL_Y + 7 * groups + 11 * groups * LOCAL_Y + 17 * (item % LOCAL_Y) +
-                          19 * (x / LOCAL_X) + 23 * (W / LOCAL_X) + 29 * W + 31 * H + 37 * H;
+                          19 * (x / LOCAL_X) + 23 * (W / LOCAL_X) + 29 * W + 31 * H + 37 * H + 41 * (item * W + x) +
+                          43 * (item / LOCAL_Y * (W / LOCAL_X) + x / LOCAL_X);
     const uint32_t up = r ? r - 1 : 0, down = r < H - 1 ? r + 1 : r;
     return in[up * W + x] + 3 * in[down * W + x] + seen;
 }
@@ -422,6 +424,47 @@ EACH_SET_UP(lengths_of_one_dimension_are_not_padded)
         free(before);
         cox_session_destroy(&session);
     }
+}
+
+/* Bands of this size are cut into pieces, whose copies and kernels overlap. */
+static void run_long(bool absolute)
+{
+    static const char source[] =
+        "kernel void whole(global const uint *in, global uint *out, int rows)\n"
+        "{ int i = get_global_id(0); if (i < rows) out[i] = in[min(i + 1, rows - 1)] + get_group_id(0) % 8; }\n"
+        "kernel void band(global const uint *in, global uint *out, int rows, int first_row)\n"
+        "{ int i = get_global_id(0); if (i < rows) out[i] = in[i] + (first_row + i) / 64 % 8; }\n";
+    enum { LONG = 6000011 };
+    open_runtime("cpu=staged");
+    cr_assert_eq(create(PARAMS(.rows = LONG, PASSES({.source = source,
+                                                     .kernel = absolute ? "whole" : "band",
+                                                     .absolute = absolute,
+                                                     .local_rows = 64,
+                                                     ARGUMENTS({.name = "in", .halo_below = absolute})})),
+                        "single"),
+                 COX_OK, "%s", logged);
+    cox_buffer *of[3] = {NULL};
+    for (int b = 0; b < 2; b++)
+        cr_assert_eq(cox_buffer_create(runtime, LONG * 4, &of[b]), COX_OK);
+    uint32_t *in = cox_buffer_data(of[0]), *out = cox_buffer_data(of[1]);
+    for (uint32_t i = 0; i < LONG; i++)
+        in[i] = i * 2654435761u;
+
+    run(of);
+    for (uint32_t i = 0; i < LONG; i++)
+        cr_assert_eq(out[i], in[absolute && i < LONG - 1 ? i + 1 : i] + i / 64 % 8, "element %u", i);
+    cox_buffer_destroy(&of[0]);
+    cox_buffer_destroy(&of[1]);
+}
+
+Test(rows, long_bands_are_cut_into_pieces)
+{
+    run_long(false);
+}
+
+Test(rows, long_bands_of_absolute_passes_are_cut_into_pieces)
+{
+    run_long(true);
 }
 
 Test(rows, cox_run_takes_one_dimension)
