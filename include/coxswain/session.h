@@ -246,9 +246,9 @@ struct cox_pass {
      * count from the frame's first work-item. So do group ids and sizes that `source` asks for.
      *
      * A band begins at a multiple of local_rows x item_rows, and only the last one is padded. If
-     * neither the pass nor the kernel states a local size, the library's choice divides columns and
-     * rows, and nothing is padded. A size that the kernel requires must be stated here too, unless
-     * bands begin at multiples of it.
+     * neither the pass nor the kernel states a local size, nothing is padded: work-groups at the
+     * edge are smaller. If the kernel asks for its group, all have the same size. A size that the
+     * kernel requires must be stated here too, unless bands begin at multiples of it.
      *
      * Staged devices have memory for the whole buffer. They copy only the rows that a band uses, so
      * halos must be declared as for other passes.

@@ -110,9 +110,6 @@ void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t binding, 
 void cox__pipeline_read_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
                              uint32_t rows, uint32_t *first, uint32_t *count);
 
-/* Work-items of a group for an absolute pass: the largest divisor of `items`, `most` at most. */
-uint64_t cox__pipeline_divisor(uint64_t items, uint64_t most);
-
 /* The engine's part of an allocation (memory.c); zero at first. */
 struct cox__mem_link {
     struct cox__mem *next;

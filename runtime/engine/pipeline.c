@@ -62,15 +62,6 @@ const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *
     return found;
 }
 
-uint64_t cox__pipeline_divisor(uint64_t items, uint64_t most)
-{
-    uint64_t divisor = most;
-
-    while (items % divisor)
-        divisor--;
-    return divisor;
-}
-
 /* Alignment in bytes at which a band's memory of a binding begins. A band's own rows, and memory
  * from row 0 on, begin where the allocation does. Staged devices copy rows to the beginning of
  * their memory: short rows need no alignment there. */
@@ -88,20 +79,23 @@ static uint64_t memory_alignment(const struct cox__pass *pass, uint32_t index,
     return info->base_align_bytes;
 }
 
-/* Of an absolute pass in one dimension: most rows of a group, and least groups of a frame. */
-enum { FLAT_ROWS_MAX = 64, FLAT_GROUPS_MIN = 16 };
+/* Rows of a work-group in an absolute pass whose local size the library chooses, in one and in two
+ * dimensions. They are fewer if the frame would have less than GROUPS_MIN groups. */
+enum { FLAT_ROWS = 256, ROWS = 4, GROUPS_MIN = 16 };
 
-/* Rows of the pass that a work-group computes, as far as bands must begin at multiples of them. In
- * one dimension an absolute pass needs groups that divide the rows. */
+/* Rows of the pass at whose multiples bands should begin, so that they are of whole groups. */
 static uint64_t group_rows(const struct cox__pass *pass, const struct cox__stage *stage,
                            const struct cox__variant *variant)
 {
-    const uint64_t items = (pass->rows + variant->item_rows - 1) / variant->item_rows;
+    const uint64_t items = pass->rows / variant->item_rows;
     uint64_t local = cox__max_u32(variant->local_rows, 1);
 
-    if (pass->absolute && stage->one_dimension && !variant->local_rows)
-        local = cox__pipeline_divisor(items, cox__max_u64(1, cox__min_u64(items / FLAT_GROUPS_MIN,
-                                                                          FLAT_ROWS_MAX)));
+    if (pass->absolute && !variant->local_rows) {
+        local = stage->one_dimension ? FLAT_ROWS : ROWS;
+        while (local > 1 && items / local < GROUPS_MIN)
+            local /= 2;
+    }
+
     return local * variant->item_rows;
 }
 

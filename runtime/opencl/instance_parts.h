@@ -236,6 +236,9 @@ struct cox__cl_group_shape {
 
 void cox__cl_work_group_suggest(const struct cox__cl_group_shape *shape, size_t local[2]);
 
+/* Make a local size smaller until it divides the work-items. */
+void cox__cl_work_group_divide(const size_t global[2], size_t local[2]);
+
 /* ---- stage.c ---- */
 
 /* Build the kernel of `made->stage`, and refuse a kernel that does not fit its stage. Errors

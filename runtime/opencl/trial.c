@@ -123,14 +123,14 @@ static size_t part_of(size_t global, size_t local, size_t parts)
 
 /* Enqueue work-items from `offset` on, `part` or as many as there are. */
 static cl_int enqueue_part(const struct cox__instance *instance, const struct cox__cl_stage *stage,
-                           const struct cox__cl_range *range, const size_t part[2],
-                           const size_t offset[2])
+                           const struct cox__cl_range *range, const size_t local[2],
+                           const size_t part[2], const size_t offset[2])
 {
     const size_t size[2] = {cox__min_u64(part[0], range->global[0] - offset[0]),
                             cox__min_u64(part[1], range->global[1] - offset[1])};
     const size_t from[2] = {range->offset[0] + offset[0], range->offset[1] + offset[1]};
     return clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], stage->kernels[0].id,
-                                  range->dimensions, from, size, stage->local, 0, NULL, NULL);
+                                  range->dimensions, from, size, local, 0, NULL, NULL);
 }
 
 /* Add a group in each dimension in which some work-items have nothing to do. `extent`: rows that
@@ -164,6 +164,10 @@ static cl_int run_stage(const struct cox__instance *instance, const struct cox__
         widen(stage, trial->rows, instance->pipeline->passes[trial->pass].extents[number],
               range.global);
 
+    size_t local[2] = {stage->local[0], stage->local[1]};
+    if (stage->partial_groups)
+        cox__cl_work_group_divide(range.global, local);
+
     /* Launched in parts, a kernel that asks for its group would get other answers, except in an
      * absolute pass. */
     const bool may_depend = stage->variant->code || stage->variant->libraries ||
@@ -171,16 +175,16 @@ static cl_int run_stage(const struct cox__instance *instance, const struct cox__
                              cox__sources_ask_group(stage->variant->source));
     if (!trial->backwards || may_depend)
         return clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], stage->kernels[0].id,
-                                      range.dimensions, range.offset, range.global, stage->local, 0,
-                                      NULL, NULL);
+                                      range.dimensions, range.offset, range.global, local, 0, NULL,
+                                      NULL);
 
     const size_t *global = range.global;
     const size_t parts = range.dimensions > 1 ? PARTS_X : PARTS_Y;
-    const size_t part[2] = {part_of(global[0], stage->local[0], parts),
-                            part_of(global[1], stage->local[1], PARTS_Y)};
+    const size_t part[2] = {part_of(global[0], local[0], parts),
+                            part_of(global[1], local[1], PARTS_Y)};
     for (size_t y = (global[1] - 1) / part[1] + 1; y-- > 0;)
         for (size_t x = (global[0] - 1) / part[0] + 1; !code && x-- > 0;)
-            code = enqueue_part(instance, stage, &range, part,
+            code = enqueue_part(instance, stage, &range, local, part,
                                 (const size_t[]){x * part[0], y * part[1]});
     return code;
 }

@@ -13,6 +13,7 @@
  * higher groups, and frames of few rows get wider ones. The last group of a band is padded, so a
  * group has at most an eighth of the frame's rows.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/sources.h"
 #include "instance_parts.h"
 
 #include <string.h>
@@ -127,21 +128,49 @@ static size_t items_of(uint32_t count, uint32_t per_item)
     return ((size_t)count + per_item - 1) / per_item;
 }
 
-/* In an absolute pass nothing is padded, so that a kernel need not compare its ids: the group
- * divides the columns, the rows of the frame and those of each band. */
+/* Whether the kernel's groups may have different sizes: it cannot know what a group is. */
+static bool ignores_groups(const struct cox__cl_stage *made)
+{
+    const struct cox__variant *variant = made->variant;
+    bool asks = variant->code || variant->libraries || cox__sources_ask_group(variant->source);
+
+    for (const struct cox_source *h = variant->headers; h && h->name; h++)
+        asks |= cox__sources_ask_group(h->text);
+    return !asks;
+}
+
+static size_t divisor(size_t items, size_t most)
+{
+    while (items % most)
+        most--;
+    return most;
+}
+
+void cox__cl_work_group_divide(const size_t global[2], size_t local[2])
+{
+    for (int d = 0; d < 2; d++)
+        local[d] = divisor(global[d], local[d]);
+}
+
+/* In an absolute pass nothing is padded, so that a kernel need not compare its ids. The last group
+ * is smaller, or the size divides the columns, the rows of the frame and those of each band. */
 static void fit(const struct cox__pass *pass, struct cox__cl_stage *made,
                 const struct cox__cl_group_shape *shape)
 {
     const uint32_t of_rows = cox__cl_stage_rows_dimension(made);
-    size_t *rows = &made->local[of_rows];
     size_t unit = shape->rows;
     if (pass->row_alignment < pass->rows)
         unit = pass->row_alignment / made->variant->item_rows;
 
+    made->partial_groups = ignores_groups(made);
+    if (made->partial_groups)
+        return;
+
+    size_t *rows = &made->local[of_rows];
     while (unit % *rows || shape->rows % *rows)
         --*rows;
     if (of_rows)
-        made->local[0] = cox__pipeline_divisor(shape->columns, made->local[0]);
+        made->local[0] = divisor(shape->columns, made->local[0]);
 }
 
 static void suggest(const struct cox__instance *instance, const struct cox__pass *pass,

@@ -416,12 +416,38 @@ EACH_SET_UP(lengths_of_one_dimension_are_not_padded)
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
         cr_assert_eq(create(PARAMS(.rows = lengths[l], PASSES({.source = source, .absolute = true})), set_up->policy),
                      COX_OK, "%s", logged);
-        cr_expect_leq(alignment, 64);
+        cr_expect_leq(alignment, 256);
         uint32_t *before = copy_of(0);
         run(COX_BUFFERS(buffers[0]));
         for (uint32_t i = 0; i < MEMORY / 4; i++)
             cr_assert_eq(data_of(0)[i], i < lengths[l] ? 3 * i : before[i], "length %u, element %u", lengths[l], i);
         free(before);
+        cox_session_destroy(&session);
+    }
+}
+
+/* 9973 is a prime number. Groups that divide it would have one work-item. */
+EACH_SET_UP(only_groups_at_the_edge_of_an_absolute_pass_are_small)
+{
+    static const char flat[] = "kernel void f(global uint *out) { out[get_global_id(0)] = get_local_size(0); }\n";
+    static const char plane[] = "kernel void f(global uint *out, int columns)\n"
+                                "{ out[get_global_id(1) * columns + get_global_id(0)] = get_local_size(0); }\n";
+    enum { COUNT = 9973, WIDE = 227 };
+    open_runtime(set_up->devices);
+    for (int columns = 0; columns <= WIDE; columns += WIDE) {
+        const uint32_t rows = columns ? COUNT / WIDE : COUNT;
+        cr_assert_eq(create(PARAMS(.rows = rows, .columns = columns,
+                                   PASSES({.source = columns ? plane : flat, .absolute = true})),
+                            set_up->policy),
+                     COX_OK, "%s", logged);
+        run(COX_BUFFERS(buffers[0]));
+        const uint32_t count = rows * (columns ? columns : 1);
+        uint32_t large = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            cr_assert_geq(data_of(0)[i], 1, "element %u", i);
+            large += data_of(0)[i] >= 8;
+        }
+        cr_assert_gt(large, count / 2);
         cox_session_destroy(&session);
     }
 }
