@@ -3,10 +3,9 @@
 #ifndef BENCH_SUITE_ARGUMENTS_H
 #define BENCH_SUITE_ARGUMENTS_H
 
+#include "bench/cl.h"
 #include "problem.h"
 #include "view.h"
-
-#include <CL/cl.h>
 
 enum suite_argument_kind {
     SUITE_BUFFER,
