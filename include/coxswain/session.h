@@ -175,8 +175,8 @@ struct cox_argument {
     const char *name;   /* as in the kernel; any other name is an error */
     const char *buffer; /* the session's buffer; NULL = that of the same name */
 
-    /* The kernel reads this many more buffer rows above and below. At the frame's edges there are
-     * fewer: the kernel clamps. It takes NAME_first_row. */
+    /* The kernel reads this many more buffer rows above and below. At the edges of the frame, or of
+     * the buffer's border, there are fewer: the kernel clamps. It takes NAME_first_row. */
     uint32_t halo_rows;
 
     /* The same for one side. The larger of this and halo_rows counts. */
@@ -328,8 +328,21 @@ struct cox_buffer_layout {
 
     uint32_t row_divisor; /* frame rows per buffer row, such as 2 for the chroma of 4:2:0; 0 = 1 */
 
+    /* Bytes before the first row. The library neither copies nor changes them. In an absolute pass
+     * the pointer begins before them. Not for merged buffers, images and buffers that stay. */
+    size_t offset_bytes;
+
+    /* Rows that the buffer has above and below those of the frame. Kernels read them as halo rows,
+     * and the library never changes them. They have negative numbers above: NAME_first_row is at
+     * least -border_above. In an absolute pass the pointer begins at the first of them. To compute
+     * some rows of a larger buffer, make the others its border.
+     *
+     * Not for merged buffers, and not for scratch between fused passes. */
+    uint32_t border_above;
+    uint32_t border_below;
+
     /* Size of a buffer that is read whole or merged. Required for merged buffers. For others, 0 =
-     * pitch x rows, and a smaller size is an error. */
+     * pitch x rows, with the border and the bytes before it, and a smaller size is an error. */
     size_t bytes;
 
     cox_merge_fn *merge; /* each band writes its own zeroed copy; the copies are then merged */

@@ -2,6 +2,7 @@
 #include "groups.h"
 #include "base/sources.h"
 #include "device_list.h"
+#include "engine/binding.h"
 #include "store/code.h"
 
 #include <string.h>
@@ -521,10 +522,20 @@ static cox_status lay_out_buffer(struct cox__resolved *r, uint32_t b)
             "buffer %s: unknown element size; set `pitch_bytes`, or `bytes` if it is read whole",
             buffer->name);
 
-    const uint32_t rows = r->params->rows / binding->row_divisor +
-                          (r->params->rows % binding->row_divisor != 0);
-    if (!binding->bytes && binding->pitch_bytes <= SIZE_MAX / 2 / rows)
-        binding->bytes = binding->pitch_bytes * rows;
+    binding->offset_bytes = given->offset_bytes;
+    binding->border_above = given->border_above;
+    binding->border_below = given->border_below;
+    const bool has_border = given->border_above || given->border_below;
+    if (given->merge && (has_border || given->offset_bytes))
+        return COX__REFUSE(r->log,
+                           "buffer %s has `merge`, so it has neither border nor offset_bytes",
+                           buffer->name);
+
+    const uint32_t rows = cox__buffer_rows(r->params->rows, binding->row_divisor);
+    const uint64_t all = (uint64_t)rows + given->border_above + given->border_below;
+    if (!binding->bytes && given->offset_bytes <= SIZE_MAX / 4 &&
+        binding->pitch_bytes <= SIZE_MAX / 4 / all)
+        binding->bytes = cox__rows_bytes(binding, rows);
     return COX_OK;
 }
 

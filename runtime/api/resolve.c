@@ -5,6 +5,7 @@
 #include "base/bounds.h"
 #include "compile.h"
 #include "device_list.h"
+#include "engine/binding.h"
 #include "groups.h"
 
 #include <stdlib.h>
@@ -418,10 +419,12 @@ static cox_status check_bytes(const struct cox__resolved *r, uint32_t g,
     uint32_t rows = r->groups[g].members[0].pass->rows;
     if (!rows)
         rows = r->params->rows;
-    rows = rows / use->row_divisor + (rows % use->row_divisor != 0);
+    rows = cox__buffer_rows(rows, use->row_divisor);
 
     const struct cox__binding *binding = &r->bindings[use->binding];
-    if (layout->bytes / rows >= binding->pitch_bytes)
+    const uint64_t all = (uint64_t)rows + binding->border_above + binding->border_below;
+    if (layout->bytes > binding->offset_bytes &&
+        (layout->bytes - binding->offset_bytes) / all >= binding->pitch_bytes)
         return COX_OK;
     return COX__REFUSE(
         r->log,

@@ -49,6 +49,11 @@ struct cox__binding {
     /* ROWS, HALO: bytes of a row that are copied and compared, at its start; 0 = pitch_bytes. */
     size_t row_bytes;
 
+    /* ROWS, HALO: bytes before the first row, and rows above and below the frame's */
+    size_t offset_bytes;
+    uint32_t border_above;
+    uint32_t border_below;
+
     uint32_t row_divisor; /* ROWS, HALO: frame rows per buffer row; 0 = 1 */
     uint32_t halo_rows;   /* HALO: in buffer rows, on both sides */
 

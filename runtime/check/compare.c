@@ -95,7 +95,7 @@ static void report_write(struct cox__scene *scene, const struct cox__spot *spot)
         scene, COX__FINDING_WRITES, spot->binding,
         "writes %s (%zu bytes), but the band may only write rows %u to %u; compare the "
         "row with `rows`, and begin at row 0 of the band",
-        where.text, spot->count, first, end - 1);
+        where.text, spot->count, first - binding->border_above, end - binding->border_above - 1);
 }
 
 bool cox__compare_canaries(struct cox__scene *scene, const struct cox__attempt *attempt)
@@ -128,19 +128,20 @@ bool cox__compare_is_unwritten(const struct cox__attempt *one, const struct cox_
            after(other, b)[spot->offset] == other->before[b][spot->offset];
 }
 
-/* The rows that the memory of a binding has, for a pass in one band. */
+/* The frame's rows of a binding. */
 static size_t rows_of(const struct cox__scene *scene, uint32_t binding)
 {
-    return scene->places[binding].middle / scene->pass->bindings[binding].pitch_bytes;
+    return cox__buffer_rows(scene->pass->rows, scene->pass->bindings[binding].row_divisor);
 }
 
-/* Byte `at` of a row. */
+/* Byte `at` of a row of the frame. */
 static struct cox__spot byte_of(const struct cox__scene *scene, uint32_t binding, size_t row,
                                 size_t at)
 {
-    const size_t pitch = scene->pass->bindings[binding].pitch_bytes;
+    const struct cox__binding *of = &scene->pass->bindings[binding];
+    const size_t begin = cox__row_offset(of, (uint32_t)row + of->border_above);
     return (struct cox__spot){.binding = binding,
-                              .offset = scene->places[binding].margin + row * pitch + at};
+                              .offset = scene->places[binding].margin + begin + at};
 }
 
 /* Whether byte `at` of some row was written. */

@@ -52,17 +52,20 @@ static void report(struct cox__scene *scene, uint32_t binding, size_t offset, co
     uint32_t first, end;
     cox__poison_rows(scene, binding, &first, &end);
     const int64_t row = cox__finding_row(scene, binding, offset);
-    const uint32_t all = cox__buffer_rows(scene->pass->rows, of->row_divisor);
+    const int64_t above = of->border_above;
+    const int64_t all = (int64_t)cox__buffer_rows(scene->pass->rows, of->row_divisor) +
+                        of->border_below;
     const char *advice = "set a larger halo_rows, and count rows from NAME_first_row";
     if (scene->pass->absolute)
         advice = "set a larger halo_rows";
-    if (row < 0 || row >= all)
+    if (row < -above || row >= all)
         advice = "the buffer has no such row, so the kernel must clamp";
 
     cox__finding_add(scene, COX__FINDING_READS, binding,
-                     "reads %s, but the band may only read rows %u to %u (halo_rows is %u); %s "
+                     "reads %s, but the band may only read rows %d to %d (halo_rows is %u); %s "
                      "depends on it; %s",
-                     where.text, first, end - 1, of->halo_rows, result, advice);
+                     where.text, (int)(first - above), (int)(end - above - 1), of->halo_rows,
+                     result, advice);
 }
 
 cox_status cox__culprit_report(struct cox__scene *scene, const struct cox__attempt *attempt,

@@ -13,8 +13,9 @@ int64_t cox__finding_row(const struct cox__scene *scene, uint32_t index, size_t 
     if (!cox__by_rows(binding))
         return 0;
 
-    const int64_t distance = (int64_t)offset - (int64_t)scene->places[index].margin;
-    int64_t row = distance / pitch;
+    const int64_t begin = (int64_t)(scene->places[index].margin + binding->offset_bytes);
+    const int64_t distance = (int64_t)offset - begin;
+    int64_t row = distance / pitch - binding->border_above;
     if (distance % pitch < 0)
         row--;
 
@@ -40,7 +41,7 @@ struct cox__where cox__finding_where(const struct cox__scene *scene, uint32_t in
     }
 
     const int64_t pitch = (int64_t)binding->pitch_bytes;
-    int64_t column = distance % pitch;
+    int64_t column = (distance - (int64_t)binding->offset_bytes) % pitch;
     if (column < 0)
         column += pitch;
     snprintf(where.text, sizeof where.text, "row %" PRId64 ", byte %" PRId64 " of buffer %s",

@@ -34,8 +34,8 @@ struct cox__findings {
 
 /* ---- memory: poison.c ---- */
 
-/* How a binding's memory is laid out for a pass: margin, buffer, margin. Buffer row r begins at
- * `margin` + r * pitch. A band's own memory begins at `margin`. */
+/* How a binding's memory is laid out for a pass: margin, buffer, margin. The buffer, or a band's
+ * own memory, begins at `margin`. */
 struct cox__place {
     size_t margin;
     size_t middle;
@@ -114,7 +114,8 @@ void cox__poison_attempt_free(struct cox__attempt *attempt);
 cox_status cox__poison_run(struct cox__scene *scene, struct cox__attempt *attempt,
                            const struct cox__poison *poison);
 
-/* The buffer rows of a binding by rows that the scene's band may read, or writes. */
+/* The buffer rows of a binding by rows that the scene's band may read, or writes. They count from
+ * the first row of the border. */
 void cox__poison_rows(const struct cox__scene *scene, uint32_t binding, uint32_t *first,
                       uint32_t *end);
 

@@ -122,10 +122,12 @@ void cox__poison_rows(const struct cox__scene *scene, uint32_t index, uint32_t *
 {
     const struct cox__binding *binding = &scene->pass->bindings[index];
     const uint32_t divisor = binding->row_divisor;
-    const uint64_t all = cox__buffer_rows(scene->pass->rows, divisor);
+    const uint32_t above = binding->border_above;
+    const uint64_t all = (uint64_t)cox__buffer_rows(scene->pass->rows, divisor) + above +
+                         binding->border_below;
 
-    *first = scene->first_row / divisor;
-    *end = cox__buffer_rows(scene->first_row + scene->rows, divisor);
+    *first = scene->first_row / divisor + above;
+    *end = cox__buffer_rows(scene->first_row + scene->rows, divisor) + above;
     if (binding->row_access != COX__HALO)
         return;
 
@@ -152,8 +154,8 @@ struct cox__extent cox__poison_written(const struct cox__scene *scene, uint32_t 
     if (!cox__written_by_rows(binding))
         return (struct cox__extent){0, 0};
     cox__poison_rows(scene, index, &first, &end);
-    return (struct cox__extent){place->margin + first * binding->pitch_bytes,
-                                place->margin + end * binding->pitch_bytes};
+    return (struct cox__extent){place->margin + cox__row_offset(binding, first),
+                                place->margin + cox__row_offset(binding, end)};
 }
 
 /* Put what the band may read into a binding's memory. */
@@ -176,12 +178,13 @@ static void fill_content(const struct cox__scene *scene, uint32_t index, unsigne
 
     uint32_t first, end;
     cox__poison_rows(scene, index, &first, &end);
+    size_t from = cox__row_offset(binding, first);
+    size_t to = cox__row_offset(binding, end);
     if (binding->reads_all) {
-        first = 0;
-        end = cox__buffer_rows(scene->pass->rows, binding->row_divisor);
+        from = 0;
+        to = place->middle;
     }
-    const size_t pitch = binding->pitch_bytes;
-    memcpy(data + place->margin + first * pitch, content + first * pitch, (end - first) * pitch);
+    memcpy(data + place->margin + from, content + from, to - from);
 }
 
 /* Which part of its memory the kernels are given for a binding. A buffer that devices keep between
@@ -204,7 +207,7 @@ static void give(const struct cox__scene *scene, uint32_t index, struct cox__tri
                                &count);
     memory->span = count * binding->pitch_bytes;
     if (!cox__is_own(binding))
-        memory->start += memory->origin * binding->pitch_bytes;
+        memory->start += cox__row_offset(binding, memory->origin);
 }
 
 cox_status cox__poison_run(struct cox__scene *scene, struct cox__attempt *attempt,

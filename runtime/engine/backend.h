@@ -101,14 +101,17 @@ uint32_t cox__pipeline_pass_row_alignment(const struct cox__pass *pass, uint32_t
 const struct cox__variant *cox__pipeline_stage_variant(const struct cox__stage *stage,
                                                        uint32_t device, enum cox_device_type type);
 
-/* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). For HALO
- * the first row is rounded down to the row alignment. */
+/* Buffer rows of a ROWS or HALO binding that a band touches: [*first, *first + *count). They count
+ * from the first row of the border. For HALO the first row is rounded down to the row alignment. */
 void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
                                 uint32_t rows, uint32_t *first, uint32_t *count);
 
 /* The same, but all rows if a band reads all of them (cox__binding.reads_all). */
 void cox__pipeline_read_rows(const struct cox__pass *pass, uint32_t binding, uint32_t first_row,
                              uint32_t rows, uint32_t *first, uint32_t *count);
+
+/* Whether a text of OpenCL C may ask for a work-item's group, or for sizes of the launch. */
+bool cox__pipeline_asks_group(const char *text);
 
 /* Work-items of a group for an absolute pass: the largest divisor of `items`, `most` at most. */
 uint64_t cox__pipeline_divisor(uint64_t items, uint64_t most);

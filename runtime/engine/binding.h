@@ -90,6 +90,13 @@ static inline uint32_t cox__row_divisor(uint32_t declared)
     return declared ? declared : 1;
 }
 
+/* Bytes of a buffer of `rows` rows, its border and what is before it. */
+static inline size_t cox__rows_bytes(const struct cox__binding *binding, uint32_t rows)
+{
+    return binding->offset_bytes +
+           binding->pitch_bytes * ((size_t)rows + binding->border_above + binding->border_below);
+}
+
 /* Size of a whole binding in bytes, as the session declares it. 0 = the session does not declare
  * it, and the size follows from the passes that use it. */
 static inline size_t cox__session_bytes(const struct cox__session_spec *params, uint32_t binding)
@@ -98,7 +105,7 @@ static inline size_t cox__session_bytes(const struct cox__session_spec *params, 
     if (!cox__by_rows(of))
         return of->bytes;
 
-    return of->pitch_bytes * cox__buffer_rows(params->rows, cox__row_divisor(of->row_divisor));
+    return cox__rows_bytes(of, cox__buffer_rows(params->rows, cox__row_divisor(of->row_divisor)));
 }
 
 /* Bytes of a binding for all rows of the pass, or of the whole buffer. */
@@ -108,7 +115,19 @@ static inline size_t cox__pass_bytes(const struct cox__pass *pass, uint32_t bind
     if (!cox__by_rows(of))
         return of->bytes;
 
-    return of->pitch_bytes * cox__buffer_rows(pass->rows, of->row_divisor);
+    return cox__rows_bytes(of, cox__buffer_rows(pass->rows, of->row_divisor));
+}
+
+/* Where a buffer row begins in the binding's memory. */
+static inline size_t cox__row_offset(const struct cox__binding *binding, uint32_t row)
+{
+    return binding->offset_bytes + (size_t)row * binding->pitch_bytes;
+}
+
+/* Whether the frame's first row begins at a multiple of `align` bytes of the memory. */
+static inline bool cox__begins_aligned(const struct cox__binding *binding, uint32_t align)
+{
+    return !align || cox__row_offset(binding, binding->border_above) % align == 0;
 }
 
 #endif

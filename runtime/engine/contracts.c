@@ -29,7 +29,15 @@ static cox_status check_pitch(const struct cox__binding *binding, uint32_t index
                               const struct cox__log *log)
 {
     const uint32_t divisor = cox__row_divisor(binding->row_divisor);
-    const size_t most = SIZE_MAX / 2 / cox__buffer_rows(rows, divisor);
+    const uint64_t all = (uint64_t)cox__buffer_rows(rows, divisor) + binding->border_above +
+                         binding->border_below;
+    const size_t most = SIZE_MAX / 2 / all;
+    if (all > INT32_MAX || binding->offset_bytes > SIZE_MAX / 4)
+        return REFUSE(log,
+                      "buffer %u (%s): %llu rows with its border, and %zu bytes before them; "
+                      "allowed: up to %d and %zu",
+                      index, cox__binding_name(binding), (unsigned long long)all,
+                      binding->offset_bytes, INT32_MAX, SIZE_MAX / 4);
     if (!binding->pitch_bytes || binding->pitch_bytes > most)
         return REFUSE(log, "buffer %u (%s): a pitch of %zu bytes; allowed: 1 to %zu", index,
                       cox__binding_name(binding), binding->pitch_bytes, most);
@@ -53,6 +61,26 @@ static cox_status check_coverage(const struct cox__binding *binding, uint32_t in
             "buffer %u (%s) is partial, which needs row access ROWS, not %s, and a kernel "
             "that writes it",
             index, cox__binding_name(binding), row_access_names[binding->row_access]);
+
+    return COX_OK;
+}
+
+/* Refuse a border, or bytes before the rows, where there is no use for them. */
+static cox_status check_border(const struct cox__binding *binding, uint32_t index,
+                               const struct cox__log *log)
+{
+    if (cox__is_own(binding) &&
+        (binding->offset_bytes || binding->border_above || binding->border_below))
+        return REFUSE(log,
+                      "buffer %u (%s) is handed on to a fused pass, so it has neither border nor "
+                      "offset_bytes",
+                      index, cox__binding_name(binding));
+    if (cox__has_gaps(binding) && binding->offset_bytes % binding->pitch_bytes)
+        return REFUSE(log,
+                      "buffer %u (%s): offset_bytes is %zu; with row_bytes it must be a multiple "
+                      "of the pitch, %zu",
+                      index, cox__binding_name(binding), binding->offset_bytes,
+                      binding->pitch_bytes);
 
     return COX_OK;
 }
@@ -87,6 +115,8 @@ static cox_status check_binding(const struct cox__binding *binding, uint32_t ind
                       index, name);
     if (cox__by_rows(binding)) {
         cox_status status = check_pitch(binding, index, rows, log);
+        if (status == COX_OK)
+            status = check_border(binding, index, log);
         if (status)
             return status;
         if (binding->row_access == COX__HALO && binding->access != COX__READ &&
@@ -158,6 +188,13 @@ static cox_status check_image(const struct check *check, const struct cox__arg *
         return REFUSE(
             check->log,
             "%sstage %u, argument %u: buffer %u (%s) is written by the pass, so it cannot be an "
+            "image",
+            check->where, stage, index, arg->index, cox__binding_name(binding));
+
+    if (binding->offset_bytes)
+        return REFUSE(
+            check->log,
+            "%sstage %u, argument %u: buffer %u (%s) has offset_bytes, so it cannot be an "
             "image",
             check->where, stage, index, arg->index, cox__binding_name(binding));
 
@@ -415,6 +452,12 @@ static cox_status check_pass(struct check *check, const struct cox__pass_spec *p
 
     if (status == COX_OK && pass->absolute)
         status = check_absolute(check);
+    for (uint32_t i = 0; i < params->binding_count && status == COX_OK; i++)
+        if (check->bindings[i].reads_all && check->bindings[i].offset_bytes && !pass->absolute)
+            status = REFUSE(check->log,
+                            "%sbuffer %u (%s) is read whole and written, so offset_bytes needs an "
+                            "absolute pass",
+                            check->where, i, cox__binding_name(&check->bindings[i]));
     return status;
 }
 
@@ -486,7 +529,7 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
         return COX_OK;
 
     const uint32_t divisor = cox__row_divisor(binding->row_divisor);
-    const size_t bytes = binding->pitch_bytes * cox__buffer_rows(check->rows, divisor);
+    const size_t bytes = cox__rows_bytes(binding, cox__buffer_rows(check->rows, divisor));
     if (memory->bytes && memory->bytes != bytes)
         return REFUSE(check->log,
                       "%sbuffer %u (%s): this pass's rows need %zu bytes, another pass's rows %zu",

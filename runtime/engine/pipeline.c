@@ -81,7 +81,9 @@ static uint64_t memory_alignment(const struct cox__pass *pass, uint32_t index,
     const bool copied = info->mode == COX_MODE_STAGED &&
                         binding->pitch_bytes < info->base_align_bytes;
 
-    if (!info->base_align_bytes || cox__is_own(binding) || cox__from_start(pass, index) || copied)
+    /* If the frame's first row is not aligned, there is nothing to keep. */
+    if (!info->base_align_bytes || cox__is_own(binding) || cox__from_start(pass, index) || copied ||
+        !cox__begins_aligned(binding, info->base_align_bytes))
         return 1;
     return info->base_align_bytes;
 }
@@ -137,15 +139,17 @@ void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t index, ui
 {
     const struct cox__binding *binding = &pass->bindings[index];
     uint32_t divisor = binding->row_divisor;
-    uint32_t all = cox__buffer_rows(pass->rows, divisor);
-    uint32_t begin = first_row / divisor;
-    uint64_t end = cox__buffer_rows(first_row + rows, divisor);
+    const uint32_t above = binding->border_above;
+    uint32_t all = cox__buffer_rows(pass->rows, divisor) + above + binding->border_below;
+    uint32_t begin = first_row / divisor + above;
+    uint64_t end = (uint64_t)cox__buffer_rows(first_row + rows, divisor) + above;
 
     if (binding->row_access == COX__HALO) {
         const uint32_t step = cox__max_u32(pass->row_alignment / divisor, 1);
 
         begin -= cox__min_u32(begin, binding->halo_above);
-        begin -= begin % step;
+        if (begin > above)
+            begin -= (begin - above) % step;
         end += binding->halo_below;
     }
 
@@ -156,11 +160,14 @@ void cox__pipeline_binding_rows(const struct cox__pass *pass, uint32_t index, ui
 void cox__pipeline_read_rows(const struct cox__pass *pass, uint32_t index, uint32_t first_row,
                              uint32_t rows, uint32_t *first, uint32_t *count)
 {
-    if (pass->bindings[index].reads_all) {
-        first_row = 0;
-        rows = pass->rows;
-    }
+    const struct cox__binding *binding = &pass->bindings[index];
+
     cox__pipeline_binding_rows(pass, index, first_row, rows, first, count);
+    if (binding->reads_all) {
+        *first = 0;
+        *count = cox__buffer_rows(pass->rows, binding->row_divisor) + binding->border_above +
+                 binding->border_below;
+    }
 }
 
 /* ---- warnings about writable arguments ---- */
@@ -232,9 +239,7 @@ static void clear_variant(const struct cox__variant *variant)
     free((void *)variant->code);
 }
 
-/* Whether a kernel of the source, or of a header that it uses, may ask for its group or for sizes
- * of the launch. */
-static bool asks_group(const char *text)
+bool cox__pipeline_asks_group(const char *text)
 {
     static const char *const questions[] = {"get_group_id", "get_num_groups", "get_global_size",
                                             "get_global_offset", "linear_id"};
@@ -246,9 +251,9 @@ static bool asks_group(const char *text)
 
 static bool any_asks_group(const struct cox__variant *variant)
 {
-    bool asks = asks_group(variant->source);
+    bool asks = cox__pipeline_asks_group(variant->source);
     for (const struct cox_source *h = variant->headers; h && h->name; h++)
-        asks |= asks_group(h->text);
+        asks |= cox__pipeline_asks_group(h->text);
     return asks;
 }
 
@@ -576,7 +581,7 @@ static uint32_t find_in_several(const struct cox__pipeline *pipeline)
 /* Whether every pass can use the binding in device memory of a whole frame. */
 static bool can_keep(const struct cox__pipeline *pipeline, uint32_t binding)
 {
-    if (pipeline->images[binding])
+    if (pipeline->images[binding] || pipeline->bindings[binding].offset_bytes)
         return false;
 
     for (uint32_t p = 0; p < pipeline->pass_count; p++) {
@@ -649,10 +654,12 @@ static cox_status find_stays(struct cox__pipeline *pipeline, const struct cox__l
             continue;
 
         if (binding->scratch || !can_keep(pipeline, i)) {
-            cox__log(log, COX_LOG_ERROR,
-                     "buffer %u (%s) cannot stay on devices: it is scratch, merged or an image, or "
-                     "a kernel takes it by rows without its first row (%s_first_row)",
-                     i, cox__binding_name(binding), cox__binding_name(binding));
+            cox__log(
+                log, COX_LOG_ERROR,
+                "buffer %u (%s) cannot stay on devices: it is scratch, merged or an image, has "
+                "offset_bytes, or a kernel takes it by rows without its first row "
+                "(%s_first_row)",
+                i, cox__binding_name(binding), cox__binding_name(binding));
             return COX_E_INVALID;
         }
 

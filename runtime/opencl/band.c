@@ -96,7 +96,7 @@ static size_t row_offset(const struct cox__binding *binding, uint32_t row)
 {
     if (!cox__by_rows(binding))
         return 0;
-    return (size_t)row * binding->pitch_bytes;
+    return cox__row_offset(binding, row);
 }
 
 /* How many bytes `count` rows of a binding need; a binding without rows is taken as a whole. */
@@ -167,17 +167,25 @@ struct copy {
     uint32_t index;
     bool in; /* to the device */
     cl_mem mem;
-    uint32_t origin; /* the buffer row at which `mem` begins */
+    bool from_start; /* `mem` is laid out like the host's memory */
+    uint32_t origin; /* else the buffer row at which `mem` begins */
     uint32_t first;
     uint32_t count;
     cl_event after; /* a copy out waits for it; NULL = none */
 };
 
+/* Where the rows of a copy begin on the device. */
+static size_t offset_there(const struct copy *copy)
+{
+    if (copy->from_start || !cox__by_rows(copy->binding))
+        return row_offset(copy->binding, copy->first);
+    return rows_bytes(copy->binding, copy->first - copy->origin);
+}
+
 static cl_int copy_bytes(struct cox__instance *instance, char *host, const struct copy *copy,
                          cl_event *event)
 {
-    const size_t here = row_offset(copy->binding, copy->first);
-    const size_t there = row_offset(copy->binding, copy->first - copy->origin);
+    const size_t here = row_offset(copy->binding, copy->first), there = offset_there(copy);
     const size_t bytes = rows_bytes(copy->binding, copy->count);
 
     if (copy->in)
@@ -193,7 +201,8 @@ static cl_int copy_rectangle(struct cox__instance *instance, char *host, const s
                              cl_event *event)
 {
     const size_t pitch = copy->binding->pitch_bytes;
-    const size_t here[3] = {0, copy->first, 0}, there[3] = {0, copy->first - copy->origin, 0};
+    const size_t here[3] = {0, row_offset(copy->binding, copy->first) / pitch, 0};
+    const size_t there[3] = {0, offset_there(copy) / pitch, 0};
     const size_t region[3] = {cox__row_bytes(copy->binding), copy->count, 1};
 
     if (copy->in)
@@ -237,6 +246,7 @@ static cox_status copy_of_slot(struct cox__instance *instance, const struct cox_
                               .index = index,
                               .in = in,
                               .mem = slot->mems[index],
+                              .from_start = cox__from_start(cox__cl_pass(instance, job), index),
                               .origin = origin,
                               .first = first,
                               .count = count,
@@ -250,6 +260,7 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
                                 struct cox__cl_slot *slot, cl_mem *mems, uint32_t *origins)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
+    const uint32_t align = instance->device->info.base_align_bytes;
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
@@ -277,7 +288,8 @@ static cox_status unmap_objects(struct cox__instance *instance, struct cox__job 
             access = COX__READ_WRITE;
 
         const struct cox__cl_part part = {.access = access,
-                                          .disjoint = binding->row_access == COX__ROWS,
+                                          .disjoint = binding->row_access == COX__ROWS &&
+                                                      cox__begins_aligned(binding, align),
                                           .from_start = cox__from_start(pass, i),
                                           .offset = row_offset(binding, first),
                                           .bytes = rows_bytes(binding, count)};
@@ -386,6 +398,7 @@ static cox_status copy_of_set(struct cox__instance *instance, const struct cox__
                               .index = index,
                               .in = in,
                               .mem = cox__cl_resident_mem(instance, job, index),
+                              .from_start = true,
                               .first = first,
                               .count = count,
                               .after = after};
@@ -563,9 +576,10 @@ static cox_status clear_outputs(struct cox__instance *instance, const struct cox
         if (cox__cl_keeps(job, i))
             status = clear(instance, slot, cox__cl_resident_mem(instance, job, i),
                            row_offset(binding, first), bytes);
+        else if (cox__from_start(pass, i))
+            status = clear(instance, slot, slot->mems[i], row_offset(binding, first), bytes);
         else
-            status = clear(instance, slot, slot->mems[i],
-                           row_offset(binding, first - state->band_origins[i]), bytes);
+            status = clear(instance, slot, slot->mems[i], 0, bytes);
     }
 
     return status;

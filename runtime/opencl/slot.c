@@ -75,7 +75,8 @@ static size_t band_bytes(const struct cox__pass *pass, uint32_t index, uint32_t 
         count += (size_t)binding->halo_above + binding->halo_below + pass->row_alignment;
 
     const size_t all = cox__pass_bytes(pass, index);
-    if (cox__from_start(pass, index) || count >= all / binding->pitch_bytes)
+    if (cox__from_start(pass, index) ||
+        count >= (all - binding->offset_bytes) / binding->pitch_bytes)
         return all;
     return count * binding->pitch_bytes;
 }

@@ -150,7 +150,8 @@ static cl_int launch_number(const struct cox__instance *instance, const struct c
     case COX__ARG_KIND_FRAME:
         return (cl_int)pass->rows;
     case COX__ARG_KIND_ORIGIN:
-        return (cl_int)launch->origins[arg->index];
+        return (cl_int)launch->origins[arg->index] -
+               (cl_int)pass->bindings[arg->index].border_above;
     default:
         return (cl_int)stage->stage->columns;
     }

@@ -10,8 +10,6 @@
 #include "host/leak.h"
 #include "instance_parts.h"
 
-#include <string.h>
-
 /* Longer than any driver compiles a kernel, on a busy machine too. */
 #define TIMEOUT_NS 600000000000ull
 
@@ -22,6 +20,7 @@ enum { PARTS_X = 4, PARTS_Y = 64 };
 struct objects {
     cl_mem all[COX_BUFFERS_MAX];
     cl_mem given[COX_BUFFERS_MAX]; /* parts of `all` */
+    size_t pads[COX_BUFFERS_MAX];  /* bytes of `all` before the trial's memory */
     struct cox__cl_slot slot;      /* only its images are used */
 };
 
@@ -42,14 +41,23 @@ static void release(struct objects *objects)
 static cl_int make_buffer(const struct cox__instance *instance, struct objects *objects,
                           const struct cox__trial_memory *memory, uint32_t binding)
 {
-    const cl_buffer_region region = {.origin = memory->start, .size = memory->span};
+    /* Rows behind a border begin anywhere, but a sub-buffer does not. */
+    const uint32_t align = cox__max_u64(instance->device->info.base_align_bytes, 1);
+    const size_t pad = (align - memory->start % align) % align;
+    const cl_buffer_region region = {.origin = pad + memory->start, .size = memory->span};
     cl_int code;
-    cl_mem all = clCreateBuffer(instance->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-                                memory->bytes, memory->data, &code);
+    cl_mem all = clCreateBuffer(instance->context, CL_MEM_READ_WRITE, pad + memory->bytes, NULL,
+                                &code);
     if (code)
         return code;
 
     objects->all[binding] = all;
+    objects->pads[binding] = pad;
+    code = clEnqueueWriteBuffer(instance->queues[COX__CL_QUEUE_COMPUTE], all, CL_FALSE, pad,
+                                memory->bytes, memory->data, 0, NULL, NULL);
+    if (code)
+        return code;
+
     cl_mem given = clCreateSubBuffer(all, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     if (!code)
         objects->given[binding] = given;
@@ -97,25 +105,13 @@ static cl_int read_objects(const struct cox__instance *instance, const struct co
     for (uint32_t i = 0; !code && i < COX_BUFFERS_MAX; i++) {
         const struct cox__trial_memory *memory = &trial->memories[i];
         if (objects->all[i])
-            code = clEnqueueReadBuffer(queue, objects->all[i], CL_FALSE, 0, memory->bytes,
-                                       memory->data, 0, NULL, NULL);
+            code = clEnqueueReadBuffer(queue, objects->all[i], CL_FALSE, objects->pads[i],
+                                       memory->bytes, memory->data, 0, NULL, NULL);
     }
     return code;
 }
 
 /* ---- kernels ---- */
-
-/* Whether a kernel of the source may ask for its group. Launched in parts, it would get other
- * answers, except in an absolute pass. */
-static bool asks_group(const char *source)
-{
-    static const char *const questions[] = {"get_group_id", "get_num_groups", "get_global_size",
-                                            "get_global_offset", "linear_id"};
-    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
-        if (strstr(source, questions[i]))
-            return true;
-    return false;
-}
 
 /* Work-items of one part if `global` is cut into at most `parts` parts of whole groups. */
 static size_t part_of(size_t global, size_t local, size_t parts)
@@ -167,9 +163,11 @@ static cl_int run_stage(const struct cox__instance *instance, const struct cox__
         widen(stage, trial->rows, instance->pipeline->passes[trial->pass].extents[number],
               range.global);
 
+    /* Launched in parts, a kernel that asks for its group would get other answers, except in an
+     * absolute pass. */
     const bool may_depend = stage->variant->code || stage->variant->libraries ||
                             (!instance->pipeline->passes[trial->pass].absolute &&
-                             asks_group(stage->variant->source));
+                             cox__pipeline_asks_group(stage->variant->source));
     if (!trial->backwards || may_depend)
         return clEnqueueNDRangeKernel(instance->queues[COX__CL_QUEUE_COMPUTE], stage->kernels[0].id,
                                       range.dimensions, range.offset, range.global, stage->local, 0,

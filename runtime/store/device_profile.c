@@ -66,7 +66,8 @@ static void feed_pass(struct cox__digest *sha, const struct cox__pass *pass,
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         FEED_NUMBERS(sha, binding->row_access, binding->access, binding->pitch_bytes,
-                     binding->row_divisor, binding->halo_above, binding->halo_below,
+                     binding->row_divisor, binding->offset_bytes, binding->border_above,
+                     binding->border_below, binding->halo_above, binding->halo_below,
                      binding->bytes);
     }
 

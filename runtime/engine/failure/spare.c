@@ -157,7 +157,7 @@ static struct part part_of(const struct cox__pass *pass, uint32_t binding, uint3
 
     cox__pipeline_binding_rows(pass, binding, first_row, rows, &first, &count);
     struct part part = {
-        .offset = first * of->pitch_bytes, .bytes = count * of->pitch_bytes, .count = 1};
+        .offset = cox__row_offset(of, first), .bytes = count * of->pitch_bytes, .count = 1};
 
     if (cox__has_gaps(of)) {
         part.bytes = cox__row_bytes(of);
@@ -328,7 +328,9 @@ void cox__spare_locate(const struct cox__pass *pass, uint32_t first_row, uint32_
 
         const size_t run = at / part.bytes;
         *binding = i;
-        *row = (part.offset + run * part.step + at % part.bytes) / pass->bindings[i].pitch_bytes;
+        *row = (part.offset - pass->bindings[i].offset_bytes + run * part.step + at % part.bytes) /
+                   pass->bindings[i].pitch_bytes -
+               pass->bindings[i].border_above;
         if (run < part.count)
             return;
         at -= part.count * part.bytes;

@@ -424,6 +424,47 @@ EACH_SET_UP(lengths_of_one_dimension_are_not_padded)
     }
 }
 
+/* Bands of this size are cut into pieces, whose copies and kernels overlap. */
+static void run_long(bool absolute)
+{
+    static const char source[] =
+        "kernel void whole(global const uint *in, global uint *out, int rows)\n"
+        "{ int i = get_global_id(0); if (i < rows) out[i] = in[min(i + 1, rows - 1)] + get_group_id(0) % 8; }\n"
+        "kernel void band(global const uint *in, global uint *out, int rows, int first_row)\n"
+        "{ int i = get_global_id(0); if (i < rows) out[i] = in[i] + (first_row + i) / 64 % 8; }\n";
+    enum { LONG = 6000011 };
+    open_runtime("cpu=staged");
+    cr_assert_eq(create(PARAMS(.rows = LONG, PASSES({.source = source,
+                                                     .kernel = absolute ? "whole" : "band",
+                                                     .absolute = absolute,
+                                                     .local_rows = 64,
+                                                     ARGUMENTS({.name = "in", .halo_below = absolute})})),
+                        "single"),
+                 COX_OK, "%s", logged);
+    cox_buffer *of[3] = {NULL};
+    for (int b = 0; b < 2; b++)
+        cr_assert_eq(cox_buffer_create(runtime, LONG * 4, &of[b]), COX_OK);
+    uint32_t *in = cox_buffer_data(of[0]), *out = cox_buffer_data(of[1]);
+    for (uint32_t i = 0; i < LONG; i++)
+        in[i] = i * 2654435761u;
+
+    run(of);
+    for (uint32_t i = 0; i < LONG; i++)
+        cr_assert_eq(out[i], in[absolute && i < LONG - 1 ? i + 1 : i] + i / 64 % 8, "element %u", i);
+    cox_buffer_destroy(&of[0]);
+    cox_buffer_destroy(&of[1]);
+}
+
+Test(rows, long_bands_are_cut_into_pieces)
+{
+    run_long(false);
+}
+
+Test(rows, long_bands_of_absolute_passes_are_cut_into_pieces)
+{
+    run_long(true);
+}
+
 Test(rows, cox_run_takes_one_dimension)
 {
     static const char source[] = "kernel void f(global const uint *in, global uint *out, int rows)\n"
@@ -491,6 +532,117 @@ EACH_SET_UP(rows_that_all_bands_read_may_stay_on_devices)
 EACH_SET_UP(kernels_with_a_first_row_read_all_rows_that_stay)
 {
     eliminate(set_up->devices, set_up->policy, false, true);
+}
+
+/* ---- buffers with a border, or with bytes before their rows ---- */
+
+/* `in` has BEFORE elements, then 2 rows above the frame's and 1 below. `out` has 1 row above. */
+static const char border_source[] =
+    "kernel void whole(global const uint *in, global uint *out, int columns)\n"
+    "{\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    out[(y + 1) * columns + x] = in[BEFORE + y * columns + x] + 3 * in[BEFORE + (y + 3) * columns + x];\n"
+    "}\n"
+    "kernel void band(global const uint *in, int in_first_row, global uint *out, int out_first_row, int columns, int rows,\n"
+    "                 int first_row)\n"
+    "{\n"
+    "    int x = get_global_id(0), y = get_global_id(1), r = first_row + y;\n"
+    "    if (x >= columns || y >= rows) return;\n"
+    "    out[(r - out_first_row) * columns + x] =\n"
+    "        in[(r - 2 - in_first_row) * columns + x] + 3 * in[(r + 1 - in_first_row) * columns + x];\n"
+    "}\n";
+
+static void run_with_border(const struct set_up *set_up, bool absolute, bool stays, bool check, double verify)
+{
+    const uint32_t before = stays ? 0 : 6;
+    open_runtime(set_up->devices);
+    cr_assert_eq(create(PARAMS(.columns = W, .rows = H,
+                               PASSES({.source = border_source,
+                                       .kernel = absolute ? "whole" : "band",
+                                       .options = stays ? "-DBEFORE=0" : "-DBEFORE=6",
+                                       .absolute = absolute,
+                                       ARGUMENTS({.name = "in", .halo_above = 2, .halo_below = 1})}),
+                               LAYOUTS({.name = "in",
+                                        .offset_bytes = 4 * before,
+                                        .border_above = 2,
+                                        .border_below = 1,
+                                        .stays = stays},
+                                       {.name = "out", .border_above = 1, .stays = stays}),
+                               .check = check, .verify = verify),
+                        set_up->policy),
+                 COX_OK, "%s", logged);
+
+    uint32_t *old = copy_of(1);
+    for (int frame = 0; frame < 3; frame++) {
+        run(COX_BUFFERS(buffers[0], buffers[1]));
+        cr_assert_eq(cox_session_fetch(session, buffers[1]), COX_OK, "%s", logged);
+        const uint32_t *in = data_of(0) + before;
+        for (uint32_t e = 0; e < MEMORY / 4; e++) {
+            const uint32_t r = e / W - 1, x = e % W;
+            const bool inside = e >= W && r < H;
+            const uint32_t expected = inside ? in[r * W + x] + 3 * in[(r + 3) * W + x] : old[e];
+            cr_assert_eq(data_of(1)[e], expected, "row %d, column %u", (int)r, x);
+        }
+        data_of(0)[frame * 1000 + 10]++;
+        cox_buffer_changed(buffers[0]);
+    }
+    free(old);
+}
+
+EACH_SET_UP(kernels_for_the_whole_frame_read_borders)
+{
+    run_with_border(set_up, true, false, false, 0);
+}
+
+EACH_SET_UP(kernels_for_bands_read_borders)
+{
+    run_with_border(set_up, false, false, false, 0);
+}
+
+EACH_SET_UP(borders_stay_on_devices_with_their_rows)
+{
+    run_with_border(set_up, false, true, false, 0);
+    teardown();
+    run_with_border(set_up, true, true, false, 0);
+}
+
+Test(rows, borders_are_known_to_check_mode_and_verification)
+{
+    run_with_border(&(struct set_up){"cpu:2x1", "chunks"}, true, false, true, 0);
+    teardown();
+    run_with_border(&(struct set_up){"cpu:2x1=staged", "chunks"}, false, false, true, 0);
+    teardown();
+    run_with_border(&(struct set_up){"cpu:2x1=staged", "chunks"}, true, false, false, 1);
+}
+
+Test(rows, rows_with_gaps_may_have_a_border)
+{
+    static const char source[] = "kernel void f(global const uint *in, global uint *out, int columns, int in_pitch)\n"
+                                 "{\n"
+                                 "    int x = get_global_id(0), y = get_global_id(1);\n"
+                                 "    out[(y + 2) * in_pitch + x] = in[(y + 1) * in_pitch + x] + 5;\n"
+                                 "}\n";
+    enum { PITCH = W + 5 };
+    open_runtime("cpu:2x1=staged");
+    cr_assert_eq(create(PARAMS(.columns = W, .rows = H, PASSES({.source = source, .absolute = true}),
+                               LAYOUTS({.name = "in",
+                                        .pitch_bytes = 4 * PITCH,
+                                        .row_bytes = 4 * W,
+                                        .offset_bytes = 4 * PITCH},
+                                       {.name = "out",
+                                        .pitch_bytes = 4 * PITCH,
+                                        .row_bytes = 4 * W,
+                                        .offset_bytes = 4 * PITCH,
+                                        .border_above = 1})),
+                        "chunks"),
+                 COX_OK, "%s", logged);
+    uint32_t *old = copy_of(1);
+    run(COX_BUFFERS(buffers[0], buffers[1]));
+    for (uint32_t e = 0; e < MEMORY / 4; e++) {
+        const bool inside = e >= 2 * PITCH && e < (H + 2) * PITCH && e % PITCH < W;
+        cr_assert_eq(data_of(1)[e], inside ? data_of(0)[e - PITCH] + 5 : old[e], "element %u", e);
+    }
+    free(old);
 }
 
 /* ---- what check mode finds ---- */
@@ -640,6 +792,18 @@ Test(rows, what_does_not_fit_is_refused)
     refuse("in_place is set, but the kernel only reads it",
            PARAMS(.columns = W, .rows = H,
                   PASSES({.source = copies, ARGUMENTS({.name = "out", .in_place = true, .read_only = true})})));
+    refuse("has `merge`, so it has neither border nor offset_bytes",
+           PARAMS(.columns = W, .rows = H, PASSES({.source = copies}),
+                  LAYOUTS({.name = "in"}, {.name = "out", .bytes = 64, .merge = add, .border_below = 1})));
+    refuse("has offset_bytes, or a kernel takes it",
+           PARAMS(.columns = W, .rows = H, PASSES({.source = copies, .absolute = true}),
+                  LAYOUTS({.name = "in", .stays = true, .offset_bytes = 4}, {.name = "out"})));
+    refuse("with row_bytes it must be a multiple of the pitch",
+           PARAMS(.columns = W, .rows = H, PASSES({.source = copies}),
+                  LAYOUTS({.name = "in", .row_bytes = W, .offset_bytes = 4}, {.name = "out"})));
+    refuse("but a kernel uses it by rows",
+           PARAMS(.columns = W, .rows = H, PASSES({.source = copies}),
+                  LAYOUTS({.name = "in", .bytes = W * H * 4, .border_above = 1}, {.name = "out"})));
     refuse("halo_rows and whole are both set",
            PARAMS(.columns = W, .rows = H,
                   PASSES({.source = copies, ARGUMENTS({.name = "in", .whole = true, .halo_below = 1})})));

@@ -208,6 +208,11 @@ Test(engine_refuse, contracts_that_do_not_hold_together)
             recipe.bindings[0].halo_rows = 1);
     REFUSES("(table): halo_rows is 2, which needs row access HALO, not WHOLE", recipe.bindings[3].halo_rows = 2);
     REFUSES("(sums): halo_rows is 3, which needs row access HALO, not REDUCE", recipe.bindings[4].halo_rows = 3);
+    REFUSES("(around): halo_rows is 4294967295; allowed: 0 to 2147483647", recipe.bindings[2].halo_below = UINT32_MAX);
+    REFUSES("(table): halo_rows is 2, which needs row access HALO, not WHOLE", recipe.bindings[3].halo_above = 2);
+    REFUSES("(rows in): reads_all needs row access ROWS and access READ_WRITE", recipe.bindings[0].reads_all = true);
+    REFUSES("rows with its border, and 0 bytes before them", recipe.bindings[0].border_below = INT32_MAX);
+    REFUSES("rows with its border, and 18446744073709551615 bytes before", recipe.bindings[0].offset_bytes = SIZE_MAX);
     REFUSES("buffer 3 (table): row access WHOLE, but it is written", recipe.bindings[3].access = COX__WRITE);
     REFUSES("table", recipe.bindings[3].access = COX__READ_WRITE, recipe.params.allow_in_place = true);
     REFUSES("(table): a size of 0 bytes; allowed: 1 to 9223372036854775807", recipe.bindings[3].bytes = 0);
