@@ -141,6 +141,18 @@ Test(suite_plan, fused_steps_compute_the_halo_rows_of_later_ones)
     cr_assert(rows[0].first == 0 && rows[0].end == ROWS);
 }
 
+Test(suite_plan, halo_rows_reach_into_the_border)
+{
+    struct suite_problem problem;
+    struct suite_view view;
+
+    describe(&problem, &view);
+    view.buffers[0].border_above = 2;
+    view.buffers[0].rows = ROWS + 3;
+    const struct suite_range rows = suite_view_rows(&view, &view.steps[0].accesses[0], (struct suite_range){0, ROWS});
+    cr_assert(rows.first == 1 && rows.end == ROWS + 3);
+}
+
 Test(suite_plan, sets_of_rows_merge_neighbours_and_split)
 {
     struct suite_ranges set = {0};

@@ -343,7 +343,11 @@ static bool view_buffers(struct suite_direct *direct)
 
         *buffer = (struct suite_buffer){.layout = layout,
                                         .pitch_bytes = layout->pitch_bytes,
-                                        .rows = (params->rows + divisor - 1) / divisor};
+                                        .border_above = layout->border_above,
+                                        .rows = (params->rows + divisor - 1) / divisor +
+                                                layout->border_above + layout->border_below};
+        if (layout->offset_bytes)
+            return bench_fail("suite: buffer %s has bytes before its rows", layout->name);
         if (!buffer->pitch_bytes)
             buffer->pitch_bytes = columns * element_of(direct, view->buffer_count);
         buffer->bytes = layout->bytes;

@@ -35,12 +35,19 @@ static void add_turn(struct suite_library *library, const struct cox_band_report
             last = &bands[b];
     }
 
+    /* Frames in flight may overlap. */
+    if (submit < library->noticed_ns)
+        submit = library->noticed_ns;
+    if (submit > last->end_ns)
+        submit = last->end_ns;
+
     turns->passes++;
-    turns->start_ms += ((double)(last->end_ns - submit) - (double)last->kernel_ns) * 1e-6;
+    if (last->end_ns - submit > last->kernel_ns)
+        turns->start_ms += (double)(last->end_ns - submit - last->kernel_ns) * 1e-6;
     turns->kernel_ms += (double)last->kernel_ns * 1e-6;
     turns->notice_ms += (double)(last->noticed_ns - last->end_ns) * 1e-6;
-    if (library->noticed_ns)
-        turns->next_ms += ((double)submit - (double)library->noticed_ns) * 1e-6;
+    if (library->noticed_ns && submit > library->noticed_ns)
+        turns->next_ms += (double)(submit - library->noticed_ns) * 1e-6;
     library->noticed_ns = last->noticed_ns;
 }
 

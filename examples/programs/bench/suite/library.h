@@ -16,12 +16,12 @@ struct suite_device_cost {
     double kernel_ms, copy_ms, busy_ms; /* busy: from submission to the end */
 };
 
-/* Where the time of a run's passes went. Each pass counts by the band that ends last, so the sum is
- * the run without the fetch at its end. */
+/* Where the time of a run's passes went. Each pass counts by the band that ends last, from the end of
+ * the pass before it. */
 struct suite_turns {
     uint32_t passes;
-    double start_ms;  /* from the first submission of the pass to the start of that band's kernel */
-    double kernel_ms; /* that band's kernel */
+    double start_ms; /* from the pass's first submission to the start of the kernel */
+    double kernel_ms;
     double notice_ms; /* until the library noticed its end */
     double next_ms;   /* until the first band of the next pass was submitted */
 };

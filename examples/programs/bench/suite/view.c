@@ -15,12 +15,14 @@ struct suite_range suite_view_rows(const struct suite_view *view, const struct s
                                    struct suite_range band)
 {
     const uint32_t rows = view->buffers[access->buffer].rows;
+    const uint32_t border = view->buffers[access->buffer].border_above;
 
     if (access->whole)
         return (struct suite_range){0, rows};
 
-    uint32_t first = band.first / access->divisor;
-    uint64_t end = ((uint64_t)band.end + access->divisor - 1) / access->divisor + access->below;
+    uint32_t first = band.first / access->divisor + border;
+    uint64_t end = ((uint64_t)band.end + access->divisor - 1) / access->divisor + border +
+                   access->below;
 
     first -= first < access->above ? first : access->above;
     if (end > rows)

@@ -39,7 +39,8 @@ struct suite_buffer {
     enum suite_place place;
     uint32_t ordinal; /* FRAME: index into problem.use; PRIVATE: a slot that others may share */
     size_t pitch_bytes;
-    uint32_t rows; /* 1 if it is merged */
+    uint32_t border_above; /* rows of the border, before the row that belongs to pass row 0 */
+    uint32_t rows;         /* with the border; 1 if it is merged */
     size_t bytes;
 };
 
