@@ -342,7 +342,8 @@ struct cox_buffer_layout {
     uint32_t border_below;
 
     /* Size of a buffer that is read whole or merged. Required for merged buffers. For others, 0 =
-     * pitch x rows, with the border and the bytes before it, and a smaller size is an error. */
+     * pitch x rows, with the border and the bytes before it, and a smaller size is an error. If
+     * kernels read halo rows below, further rows are a border, as in a list of row starts. */
     size_t bytes;
 
     cox_merge_fn *merge; /* each band writes its own zeroed copy; the copies are then merged */

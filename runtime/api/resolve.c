@@ -332,6 +332,23 @@ static cox_status set_written(const struct cox__resolved *r, const struct touch 
     return COX_OK;
 }
 
+/* Rows that `bytes` adds below the frame's are a border, so halos reach them. A list of row starts
+ * has one such row. */
+static void take_rows_below(struct cox__resolved *r, uint32_t b)
+{
+    const struct cox_buffer_layout *layout = r->buffers[b].layout;
+    struct cox__binding *binding = &r->bindings[b];
+    if (!layout || layout->border_below || !binding->pitch_bytes)
+        return;
+
+    const uint32_t rows = cox__buffer_rows(r->params->rows, cox__row_divisor(binding->row_divisor));
+    binding->border_below = 0;
+    const size_t needed = cox__rows_bytes(binding, rows);
+    if (layout->bytes > needed)
+        binding->border_below = cox__min_u64((layout->bytes - needed) / binding->pitch_bytes,
+                                             INT32_MAX);
+}
+
 /* `overlaps`: kernels of the group run over more rows than the band's. */
 static cox_status set_access(const struct cox__resolved *r, const struct touch *touch, uint32_t b,
                              bool overlaps, struct cox__pass_binding *out)
@@ -449,6 +466,8 @@ static cox_status resolve_group(struct cox__resolved *r, uint32_t g)
     for (uint32_t b = 0; b < r->spec.binding_count; b++) {
         if (!touches[b].used)
             continue;
+        if (touches[b].halo_below)
+            take_rows_below(r, b);
 
         struct cox__pass_binding *use = &group->bindings[pass->use_count++];
         cox_status status = set_access(r, &touches[b], b, overlaps, use);

@@ -426,6 +426,24 @@ EACH_SET_UP(lengths_of_one_dimension_are_not_padded)
     }
 }
 
+/* The list of row starts has one element more than there are rows. */
+EACH_SET_UP(a_halo_reaches_the_rows_that_bytes_adds)
+{
+    static const char source[] = "kernel void f(global const uint *starts, global uint *lengths)\n"
+                                 "{ int i = get_global_id(0); lengths[i] = starts[i + 1] - starts[i]; }\n";
+    open_runtime(set_up->devices);
+    cr_assert_eq(create(PARAMS(.rows = N,
+                               LAYOUTS({.name = "starts", .bytes = (N + 1) * sizeof(uint32_t)}, {.name = "lengths"}),
+                               PASSES({.source = source,
+                                       .absolute = true,
+                                       ARGUMENTS({.name = "starts", .halo_below = 1})})),
+                        set_up->policy),
+                 COX_OK, "%s", logged);
+    run(COX_BUFFERS(buffers[0], buffers[1]));
+    for (uint32_t i = 0; i < N; i++)
+        cr_assert_eq(data_of(1)[i], data_of(0)[i + 1] - data_of(0)[i], "element %u", i);
+}
+
 /* 9973 is a prime number. Groups that divide it would have one work-item. */
 EACH_SET_UP(only_groups_at_the_edge_of_an_absolute_pass_are_small)
 {

@@ -1,7 +1,6 @@
 /* SHOC's spmv: a sparse matrix in compressed rows, with one work-item or WIDTH work-items per row.
  *
- * The session has one row more than the matrix, because row_starts has: it ends with the number of
- * values. So `out` has one element that no work-item writes.
+ * The list of row starts has one row more than the matrix: it ends with the number of values.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "list.h"
 
@@ -86,7 +85,7 @@ static size_t fill(const struct shape *shape, struct suite_problem *problem)
     float *values = suite_memory_add(problem, count * sizeof *values, true, false);
     int32_t *cols = suite_memory_add(problem, count * sizeof *cols, false, false);
     float *vec = suite_memory_add(problem, dim * sizeof *vec, true, false);
-    if (!values || !cols || !vec || !suite_memory_add(problem, (dim + 1) * sizeof *vec, true, true))
+    if (!values || !cols || !vec || !suite_memory_add(problem, dim * sizeof *vec, true, true))
         return 0;
 
     uint32_t seed = 2;
@@ -111,8 +110,10 @@ static bool make(enum suite_size size, const struct cox_pass *pass, uint32_t row
         return false;
 
     problem->passes[0] = *pass;
-    problem->buffers[0] = (struct cox_buffer_layout){
-        .name = "row_starts", .row_divisor = row_items, .stays = true};
+    problem->buffers[0] = (struct cox_buffer_layout){.name = "row_starts",
+                                                     .row_divisor = row_items,
+                                                     .border_below = 1,
+                                                     .stays = true};
     problem->buffers[1] = (struct cox_buffer_layout){
         .name = "values", .bytes = count * sizeof(float), .stays = true};
     problem->buffers[2] = (struct cox_buffer_layout){
@@ -121,7 +122,7 @@ static bool make(enum suite_size size, const struct cox_pass *pass, uint32_t row
         .name = "vec", .bytes = dim * sizeof(float), .stays = true};
     problem->buffers[4] = (struct cox_buffer_layout){
         .name = "out", .row_divisor = row_items, .stays = true};
-    problem->params = (struct cox_session_params){.rows = (uint32_t)(dim + 1) * row_items,
+    problem->params = (struct cox_session_params){.rows = (uint32_t)dim * row_items,
                                                   .passes = problem->passes,
                                                   .buffers = problem->buffers,
                                                   .fields = fields,
@@ -134,10 +135,11 @@ static bool make(enum suite_size size, const struct cox_pass *pass, uint32_t row
     return true;
 }
 
-static const struct cox_argument arguments[] = {
-    {.name = "row_starts", .halo_below = 1}, {.name = "values", .whole = true},
-    {.name = "cols", .whole = true},         {.name = "vec", .whole = true},
-    {.name = "out", .partial = true},        {0}};
+static const struct cox_argument arguments[] = {{.name = "row_starts", .halo_below = 1},
+                                                {.name = "values", .whole = true},
+                                                {.name = "cols", .whole = true},
+                                                {.name = "vec", .whole = true},
+                                                {0}};
 
 static const char options[] = "-D GROUP=128 -D WIDTH=32";
 
