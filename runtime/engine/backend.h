@@ -281,8 +281,8 @@ struct cox__backend_ops {
      * the job has run, and the job is not posted. If only some commands could be enqueued, the
      * call succeeds and the job fails. */
     cox_status (*job_submit)(struct cox__backend *backend, struct cox__job *job);
-    /* Enqueue the next part of an `unfinished` job, without a flush. On an error the job fails. NULL
-     * = jobs have one part. */
+    /* Enqueue the next part of an `unfinished` job, without a flush. On an error the job fails.
+     * NULL = jobs have one part. */
     void (*job_continue)(struct cox__backend *backend, struct cox__job *job);
     void (*instance_flush)(struct cox__backend *backend, struct cox__instance *instance);
     /* Ask the device for the state of a submitted job. If it is DONE, the profile is filled in.

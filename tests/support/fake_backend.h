@@ -134,8 +134,8 @@ enum fake_fault_kind {
      * abandoned instance takes `delay_ns`. UINT64_MAX = until fake_unblock, in real time only. */
     FAKE_INSTANCE_BLOCKS,
     FAKE_DESTROY_BLOCKS,
-    /* job_submit, job_continue, instance_flush, or job_poll of a band in progress blocks the thread for `delay_ns` of real time,
-     * with any clock. UINT64_MAX = until fake_unblock. */
+    /* job_submit, job_continue, instance_flush, or job_poll of a band in progress blocks the thread for `delay_ns` of
+     * real time, with any clock. UINT64_MAX = until fake_unblock. */
     FAKE_SUBMIT_STUCK,
     FAKE_CONTINUE_STUCK, /* only of devices with parts */
     FAKE_FLUSH_STUCK,

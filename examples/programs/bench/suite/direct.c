@@ -350,7 +350,8 @@ static cl_int run_command(struct run *run, uint32_t index)
                    command->awaited ? &direct->events[index] : NULL);
 }
 
-/* Some drivers return from clFinish early if clFlush came before (rusticl 22.3), so wait for events. */
+/* Some drivers return from clFinish early if clFlush came before (rusticl 22.3), so wait for
+ * events. */
 static cl_int wait_for_all(const struct suite_direct *direct)
 {
     cl_int code = for_each_queue(direct, clFlush);

@@ -110,10 +110,8 @@ static bool make(enum suite_size size, const struct cox_pass *pass, uint32_t row
         return false;
 
     problem->passes[0] = *pass;
-    problem->buffers[0] = (struct cox_buffer_layout){.name = "row_starts",
-                                                     .row_divisor = row_items,
-                                                     .border_below = 1,
-                                                     .stays = true};
+    problem->buffers[0] = (struct cox_buffer_layout){
+        .name = "row_starts", .row_divisor = row_items, .border_below = 1, .stays = true};
     problem->buffers[1] = (struct cox_buffer_layout){
         .name = "values", .bytes = count * sizeof(float), .stays = true};
     problem->buffers[2] = (struct cox_buffer_layout){
