@@ -290,7 +290,8 @@ struct cox_pass {
      *
      * What one pass of a group writes for a later one is scratch, and each band has its own. The
      * writing pass also computes the halo rows that the later one reads, so `rows` and `first_row`
-     * of its kernel include them. It writes nothing else.
+     * of its kernel include them. It writes nothing else. No other pass writes that buffer, and no
+     * other group uses it.
      *
      * A kernel that writes or reads such scratch takes NAME_first_row. It finds buffer row `row` at
      * (row - NAME_first_row). So does a kernel of such a group that reads any other buffer by

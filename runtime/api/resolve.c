@@ -255,9 +255,26 @@ struct touch {
     bool whole, in_place, partial, has_two_divisors, absolute;
     uint32_t halo_above, halo_below, row_divisor;
 
+    const struct cox__group_member *writer;       /* the first that writes it */
+    const struct cox__group_member *other_writer; /* another one */
+    const struct cox__group_member *early_reader; /* reads it before another has written it */
+
     /* A kernel that takes a pointer to the buffer, but not the row at which this begins. */
     const char *without_first_row;
 };
+
+/* Note which members write the buffer, and which one reads what no other has written. The order of
+ * one kernel's parameters does not matter: a kernel that writes the buffer reads older values. */
+static void touch_order(struct touch *touch, const struct cox__group_member *member, bool reads,
+                        bool writes)
+{
+    if (reads && !touch->early_reader && (!touch->writer || touch->writer == member))
+        touch->early_reader = member;
+    if (writes && touch->writer && touch->writer != member)
+        touch->other_writer = member;
+    if (writes && !touch->writer)
+        touch->writer = member;
+}
 
 static void touch_parameter(struct touch *touch, const struct cox__group_member *member,
                             const struct cox__parameter *parameter)
@@ -277,6 +294,7 @@ static void touch_parameter(struct touch *touch, const struct cox__group_member 
         touch->writes_before_reading |= touch->writes;
     }
     touch->writes |= !reads_only;
+    touch_order(touch, member, reads_only || given->in_place, !reads_only);
 
     touch->whole |= given->whole;
     touch->in_place |= given->in_place;
@@ -312,6 +330,66 @@ static void touch_buffers(const struct cox__resolved *r, uint32_t g,
 static bool has_halo(const struct touch *touch)
 {
     return touch->halo_above || touch->halo_below;
+}
+
+/* A pass in messages: its number in `passes`, and its name. */
+static uint32_t pass_number(const struct cox__resolved *r, const struct cox__group_member *member)
+{
+    return (uint32_t)(member->pass - r->params->passes);
+}
+
+static const char *pass_name(const struct cox__group_member *member)
+{
+    if (member->pass->name)
+        return member->pass->name;
+    return member->signature.kernel;
+}
+
+/* Check a buffer that a pass of the group reads after one has written it, or that is merged and
+ * both read and written in the group. Each band has its own
+ * memory for it, without old values. The writing pass alone computes the halo rows that the
+ * readers need (pipeline.c), so there is one such pass, and it runs before all readers. */
+static cox_status check_handed_on(const struct cox__resolved *r, const struct touch *touch,
+                                  uint32_t b)
+{
+    const struct cox__binding *buffer = &r->bindings[b];
+    if (buffer->merge)
+        return COX__REFUSE(
+            r->log,
+            "buffer %s has `merge`, but a pass of the group that writes it reads it, "
+            "before the bands' results are merged; do not fuse that pass",
+            buffer->name);
+    if (touch->partial)
+        return COX__REFUSE(
+            r->log,
+            "buffer %s is handed on to a fused pass, but `partial` is set; each band has its own "
+            "memory for it, without old values",
+            buffer->name);
+    if (touch->other_writer)
+        return COX__REFUSE(
+            r->log,
+            "buffer %s is written by passes[%u] (%s) and by passes[%u] (%s), which are fused; use "
+            "a scratch buffer for each, or declare the pointer const in a pass that only reads it",
+            buffer->name, pass_number(r, touch->writer), pass_name(touch->writer),
+            pass_number(r, touch->other_writer), pass_name(touch->other_writer));
+    if (touch->early_reader == touch->writer)
+        return COX__REFUSE(r->log,
+                           "buffer %s is both read and written by passes[%u] (%s); use two buffers",
+                           buffer->name, pass_number(r, touch->writer), pass_name(touch->writer));
+    if (touch->early_reader)
+        return COX__REFUSE(
+            r->log,
+            "buffer %s is read by passes[%u] (%s) before passes[%u] (%s), which is fused to it, "
+            "writes it; use two buffers",
+            buffer->name, pass_number(r, touch->early_reader), pass_name(touch->early_reader),
+            pass_number(r, touch->writer), pass_name(touch->writer));
+    if (!buffer->scratch)
+        return COX__REFUSE(
+            r->log,
+            "buffer %s is written by a pass and read by one fused to it, so it must be scratch",
+            buffer->name);
+
+    return COX_OK;
 }
 
 /* The access of a buffer that the group writes by rows, and reads in no later member. */
@@ -392,17 +470,6 @@ static cox_status set_access(const struct cox__resolved *r, const struct touch *
 
     /* A buffer by rows. `own`: each band has its own memory for it. */
     const bool own = touch->writes_before_reading;
-    if (own && touch->partial)
-        return COX__REFUSE(
-            r->log,
-            "buffer %s is handed on to a fused pass, but `partial` is set; each band has its own "
-            "memory for it, without old values",
-            buffer->name);
-    if (own && !buffer->scratch)
-        return COX__REFUSE(
-            r->log,
-            "buffer %s is written by a pass and read by one fused to it, so it must be scratch",
-            buffer->name);
     if (touch->writes && touch->reads && !own)
         return COX__REFUSE(
             r->log, "buffer %s is read by a pass and written by one fused to it; use two buffers",
@@ -459,8 +526,14 @@ static cox_status resolve_group(struct cox__resolved *r, uint32_t g)
 
     /* If members pass rows on, kernels run over more rows than the band's, and read more rows. */
     bool overlaps = false;
-    for (uint32_t b = 0; b < r->spec.binding_count; b++)
-        overlaps |= touches[b].writes_before_reading;
+    for (uint32_t b = 0; b < r->spec.binding_count; b++) {
+        const bool merged = r->bindings[b].merge && touches[b].writes && touches[b].reads;
+        if (!touches[b].writes_before_reading && !merged)
+            continue;
+        if (check_handed_on(r, &touches[b], b))
+            return COX_E_INVALID;
+        overlaps = true;
+    }
 
     pass->uses = group->bindings;
     for (uint32_t b = 0; b < r->spec.binding_count; b++) {

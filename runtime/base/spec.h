@@ -72,7 +72,8 @@ struct cox__binding {
     void *merge_user;
 
     /* Memory of the library. A pass writes it and later passes read it. With HALO and READ_WRITE it
-     * is each band's own: a stage writes it, later stages of the same pass read it. */
+     * is each band's own: the first stage that takes it writes it, and later stages of the same
+     * pass only read it. The engine cannot check that; sessions of the public API do. */
     bool scratch;
     bool stays; /* as in cox_buffer_layout */
 };

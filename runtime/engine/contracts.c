@@ -468,6 +468,7 @@ struct memory {
     size_t bytes;                 /* by the passes' rows; 0 = unknown */
     const struct cox__arg *image; /* the image made from it; NULL = none */
     bool written, own, reduced;
+    uint32_t user; /* the last pass that uses it */
 };
 
 /* All images of a binding must have the same format, because the backend makes one image of it. */
@@ -491,7 +492,8 @@ static cox_status check_images(const struct check *check, uint32_t index, struct
     return COX_OK;
 }
 
-static cox_status check_memory(const struct check *check, uint32_t index, struct memory *memory)
+static cox_status check_memory(const struct check *check, uint32_t index, uint32_t number,
+                               struct memory *memory)
 {
     const struct cox__binding *binding = &check->bindings[index];
     const char *name = cox__binding_name(binding);
@@ -501,9 +503,12 @@ static cox_status check_memory(const struct check *check, uint32_t index, struct
         return COX_OK;
     if (memory->own || (cox__is_own(binding) && (memory->bytes || memory->written)))
         return REFUSE(check->log,
-                      "%sbuffer %u (%s): only one pass may use a buffer with HALO and READ_WRITE",
-                      check->where, index, name);
+                      "%sbuffer %u (%s): pass %u uses it too, and one of them hands it on between "
+                      "fused kernels, so each band has its own memory for it; use a scratch buffer "
+                      "for each",
+                      check->where, index, name, memory->user);
 
+    memory->user = number;
     memory->own = cox__is_own(binding);
     if (memory->own)
         return COX_OK;
@@ -572,7 +577,7 @@ cox_status cox__contracts_check(const struct cox__session_spec *params,
     for (uint32_t p = 0; p < count; p++) {
         cox_status status = check_pass(&check, &passes[p], p);
         for (uint32_t i = 0; i < params->binding_count && status == COX_OK; i++)
-            status = check_memory(&check, i, &memories[i]);
+            status = check_memory(&check, i, p, &memories[i]);
         if (status)
             return status;
     }

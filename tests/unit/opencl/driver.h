@@ -263,6 +263,7 @@ CL_API_ENTRY cl_int CL_API_CALL clEnqueueWriteBuffer(cl_command_queue queue, cl_
 }
 
 static atomic_int buffers; /* created and not released */
+static atomic_int buffers_created;
 
 CL_API_ENTRY cl_mem CL_API_CALL clCreateBuffer(cl_context context, cl_mem_flags flags, size_t bytes, void *host,
                                                cl_int *code)
@@ -273,6 +274,7 @@ CL_API_ENTRY cl_mem CL_API_CALL clCreateBuffer(cl_context context, cl_mem_flags 
         return NULL;
     }
     buffers++;
+    buffers_created++;
     return next(context, flags, bytes, host, code);
 }
 

@@ -678,6 +678,134 @@ Test(cl_instances, nothing_is_kept_where_there_is_no_memory_for_it)
     }
 }
 
+/* ---- memory between fused stages ---- */
+
+/* Bindings: 0 is the input, 1 to OWN are a band's own, and LAST is the output. Stage s writes binding s + 1. */
+enum { STAGES = 8, OWN = STAGES - 1, LAST = STAGES, SLOTS = 2 };
+
+static const char chain_source[] =
+    "kernel void next(global const uint *from, global uint *to, global const uint *also, int columns, int first,\n"
+    "                 int rows, int from_origin, int to_origin, int also_origin, int frame) {\n"
+    "    int x = get_global_id(0), y = first + get_global_id(1), up = max(y - 1, 0), down = min(y + 1, frame - 1);\n"
+    "    if (x < columns && y < first + rows)\n"
+    "        to[(y - to_origin) * columns + x] = from[(down - from_origin) * columns + x] * 3 +\n"
+    "                                            from[(up - from_origin) * columns + x] * 7 +\n"
+    "                                            also[(y - also_origin) * columns + x] * 5 + x;\n"
+    "}\n";
+
+/* Every stage reads what the one before it wrote. The last stage reads `also`, too. `large` has rows of twice the
+ * bytes; 0: none. */
+static void make_chain(uint32_t also, uint32_t large)
+{
+    const struct cox__variant variant = {.source = chain_source, .options = ""};
+    struct cox__binding bindings[LAST + 1];
+    struct cox__arg args[STAGES][10];
+    struct cox__stage stages[STAGES];
+
+    for (uint32_t i = 0; i <= LAST; i++)
+        bindings[i] = (struct cox__binding){.row_access = COX__HALO,
+                                            .access = i ? COX__READ_WRITE : COX__READ,
+                                            .pitch_bytes = COLUMNS * (i && i == large ? 8 : 4),
+                                            .halo_rows = 1,
+                                            .scratch = i > 0};
+    bindings[LAST] = (struct cox__binding){
+        .row_access = COX__ROWS, .access = COX__WRITE, .coverage = COX__COVERS_ALL, .pitch_bytes = COLUMNS * 4};
+
+    for (uint32_t s = 0; s < STAGES; s++) {
+        const uint32_t other = s == STAGES - 1 ? also : s;
+        memcpy(args[s],
+               (const struct cox__arg[]){COX__ARG_BUFFER(s), COX__ARG_BUFFER(s + 1), COX__ARG_BUFFER(other),
+                                         COX__ARG_COLUMNS, COX__ARG_FIRST_ROW, COX__ARG_ROWS, COX__ARG_ORIGIN(s),
+                                         COX__ARG_ORIGIN(s + 1), COX__ARG_ORIGIN(other), COX__ARG_FRAME_ROWS},
+               sizeof args[s]);
+        stages[s] = (struct cox__stage){.kernel = "next",
+                                        .columns = COLUMNS,
+                                        .variant_count = 1,
+                                        .variants = &variant,
+                                        .arg_count = 10,
+                                        .args = args[s]};
+    }
+
+    cox__pipeline_clear(&rig.pipeline);
+    cr_assert_eq(cox__pipeline_init(&rig.pipeline,
+                                    &(const struct cox__session_spec){.rows = ROWS,
+                                                                      .binding_count = LAST + 1,
+                                                                      .bindings = bindings,
+                                                                      .stage_count = STAGES,
+                                                                      .stages = stages},
+                                    &rig.log),
+                 COX_OK);
+}
+
+/* Run bands of a frame and compare them with what the stages compute one after another. */
+static void run_chain(uint32_t also)
+{
+    static uint32_t held[LAST + 1][ROWS * COLUMNS];
+    struct cox__mem *mems[LAST + 1] = {[0] = rig.mems[0], [LAST] = rig.mems[1]};
+    const uint32_t cuts[] = {0, 13, 40, ROWS};
+
+    fill();
+    memcpy(held[0], rig.in, BYTES);
+    for (uint32_t s = 0; s < STAGES; s++)
+        for (uint32_t i = 0; i < ROWS * COLUMNS; i++) {
+            const uint32_t up = i < COLUMNS ? i : i - COLUMNS, down = i / COLUMNS + 1 < ROWS ? i + COLUMNS : i;
+            held[s + 1][i] = held[s][down] * 3 + held[s][up] * 7 + held[s == STAGES - 1 ? also : s][i] * 5 +
+                             i % COLUMNS;
+        }
+
+    for (int c = 0; c < 3; c++) {
+        struct cox__job job = job_of(rig.instance, c % SLOTS, cuts[c], cuts[c + 1] - cuts[c]);
+        job.mems = mems;
+        run(&job);
+    }
+    cr_assert(memcmp(rig.out, held[LAST], BYTES) == 0);
+}
+
+/* Buffers that each queue slot has for the bands' own bindings. */
+static int own_buffers(const char *devices, uint32_t also, uint32_t large)
+{
+    const int rows_copied = strstr(devices, "staged") ? 2 : 0; /* the input and the output */
+    begin_without_instance(devices);
+    make_chain(also, large);
+
+    const int before = buffers_created;
+    rig.instance = instance_new(0, false);
+    const int made = buffers_created - before;
+    run_chain(also);
+    end();
+
+    cr_assert_eq(made % SLOTS, 0);
+    return made / SLOTS - rows_copied;
+}
+
+/* The memory of one stage's rows is free again two stages later. */
+Test(cl_instances, stages_far_apart_use_the_same_memory)
+{
+    for (int s = 0; s < 3; s++) {
+        const char *devices = selections[s];
+        cr_expect_eq(own_buffers(devices, OWN, 0), 2, "%s", devices);
+        cr_expect_eq(own_buffers(devices, 1, 0), 3, "%s: the last stage reads the first one's rows", devices);
+        cr_expect_eq(own_buffers(devices, OWN, 5), 3, "%s: rows that do not fit get memory of their own", devices);
+        cr_expect_eq(own_buffers(devices, OWN, 1), 2, "%s: large memory is used by smaller rows", devices);
+    }
+}
+
+Test(cl_instances, no_memory_between_stages_gives_back_what_is_shared)
+{
+    begin_without_instance("cpu:2x1=mapped");
+    make_chain(OWN, 0);
+    for (uint32_t which = 1; which <= 2 * SLOTS; which++) {
+        struct cox__instance *instance = NULL;
+        uint32_t most[COX_PASSES_MAX];
+        refuse_buffer = which;
+        cr_expect_neq(rig.ops->instance_create(rig.backend, 0, &rig.pipeline, SLOTS, false, &instance, most), COX_OK);
+        cr_expect_null(instance);
+        cr_assert_eq(refuse_buffer, 0);
+    }
+    rig.instance = instance_new(0, false);
+    run_chain(OWN);
+}
+
 /* ---- no memory ---- */
 
 Test(cl_instances, no_memory_at_the_first_launch_is_said_at_submission)
