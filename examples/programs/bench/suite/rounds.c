@@ -13,11 +13,14 @@
 enum {
     TRIES = 3,        /* runs of a split, whose median counts */
     TRIES_MAX = 60,   /* splits that are tried */
-    WARM_FRAMES = 16, /* the library learns in these */
+    WARM_FRAMES = 96, /* the library learns in these, or in WARM_NS */
     WARM_RUNS = 2,
     ENTRANTS = 4,
 };
-#define WARM_NS 4e9
+#define WARM_NS 2e9
+
+/* The search for the fastest split ends after this time. */
+#define SEARCH_NS 6000000000ull
 
 /* The entrants of a case. On one device there are the first two only. */
 enum entrant { HAND_ONE, LIBRARY_ONE, HAND_ALL, LIBRARY_ALL };
@@ -29,6 +32,7 @@ struct bout {
     struct cox_device_info devices[COX_DEVICES_MAX];
     struct suite_direct *one_hand, *all_hands;
     struct suite_library *one, *all;
+    uint64_t search_end_ns;
     double times[ENTRANTS][SUITE_ROUNDS_MAX];
 };
 
@@ -88,7 +92,7 @@ static bool improve(struct bout *bout, uint32_t device, double factor, double *b
 {
     struct suite_figures *figures = bout->figures;
 
-    while (*tries < TRIES_MAX) {
+    while (*tries < TRIES_MAX && now_ns() < bout->search_end_ns) {
         double shares[COX_DEVICES_MAX], ms;
 
         memcpy(shares, figures->shares, sizeof shares);
@@ -135,6 +139,9 @@ static bool choose_exchange(struct bout *bout)
     return suite_direct_split(bout->all_hands, figures->shares);
 }
 
+/* A first split that takes this many times as long as the best device alone is not improved. */
+static const double HOPELESS = 1.5;
+
 /* Find the fastest split: from the devices' speeds in smaller and smaller steps. The best device
  * alone is a split, too. */
 static bool find_split(struct bout *bout)
@@ -143,13 +150,15 @@ static bool find_split(struct bout *bout)
     struct suite_figures *figures = bout->figures;
     double best_ms;
     uint32_t tries = 0;
+    bout->search_end_ns = now_ns() + SEARCH_NS;
 
     for (uint32_t d = 0; d < figures->device_count; d++)
         figures->shares[d] = 1 / figures->device_ms[d];
     if (!try_split(bout->all_hands, figures->shares, figures->device_count, &best_ms))
         return false;
 
-    for (size_t s = 0; s < sizeof steps / sizeof *steps; s++)
+    const bool hopeless = best_ms > HOPELESS * figures->device_ms[figures->best];
+    for (size_t s = 0; s < sizeof steps / sizeof *steps && !hopeless; s++)
         for (uint32_t d = 0; d < figures->device_count; d++)
             if (!improve(bout, d, steps[s], &best_ms, &tries) ||
                 !improve(bout, d, 1 / steps[s], &best_ms, &tries))
