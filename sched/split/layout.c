@@ -33,11 +33,38 @@ static void append(struct cox_split *out, uint32_t device, uint32_t *next, uint3
     *next += rows;
 }
 
-void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows,
+/* Only the last band may end off the row alignment. So the last device gets those rows, which are
+ * fewer than the alignment. Otherwise a device that got them would change places with others, and
+ * no device would keep its rows from frame to frame. */
+static void move_odd_rows(const struct cox_sched_view *view, uint32_t *rows)
+{
+    uint32_t last = 0, odd = 0, holder = view->device_count;
+
+    for (uint32_t d = 0; d < view->device_count; d++) {
+        if (rows[d] > 0)
+            last = d;
+        if (rows[d] % view->row_alignment == 0)
+            continue;
+
+        holder = d;
+        odd = rows[d] % view->row_alignment;
+    }
+
+    if (holder == view->device_count || holder == last ||
+        (rows[holder] > odd && rows[holder] - odd < view->min_band_rows))
+        return;
+
+    rows[holder] -= odd;
+    rows[last] += odd;
+}
+
+void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *given,
                        struct cox_split *out)
 {
-    uint32_t holder = view->device_count;
-    /* Only the last band may end off the row alignment. */
+    uint32_t rows[COX_DEVICES_MAX], holder = view->device_count;
+    memcpy(rows, given, view->device_count * sizeof *rows);
+    move_odd_rows(view, rows);
+
     for (uint32_t d = 0; d < view->device_count; d++)
         if (rows[d] % view->row_alignment != 0)
             holder = d;
@@ -49,6 +76,7 @@ void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *rows,
         if (d != holder)
             append(out, d, &next, rows[d]);
 
+    /* Usually the last device. */
     if (holder < view->device_count)
         append(out, holder, &next, rows[holder]);
 }

@@ -311,6 +311,21 @@ Test(adaptive, rows_that_stay_do_not_move_for_noise)
     cr_assert_lt(4 * moves, free_moves, "%u moves, %u if moving costs nothing", moves, free_moves);
 }
 
+/* Rows that stay on devices, and content that differs from row to row, need an order that does not change. */
+Test(adaptive, devices_keep_their_order_if_rows_are_no_multiple_of_the_alignment)
+{
+    struct model m = pair;
+    m.row_ns[0] = m.row_ns[1];
+    m.launch_ns[0] = m.launch_ns[1];
+    run_begin(61, &m);
+    view.rows = 1085;
+    for (uint32_t frame = 0; frame < 300; frame++) {
+        run_frame();
+        for (uint32_t i = 1; i < split.band_count; i++)
+            cr_assert_gt(split.bands[i].device, split.bands[i - 1].device, "frame %u", frame);
+    }
+}
+
 Test(adaptive, finds_its_way_without_warm_up_times)
 {
     struct model m = pair;
