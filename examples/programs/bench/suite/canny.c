@@ -67,7 +67,7 @@ static uint8_t sobel(const struct picture *smooth, int32_t x, int32_t y, uint8_t
 
 static uint8_t thin(const struct picture *gradient, uint8_t direction, int32_t x, int32_t y)
 {
-    static const int8_t steps[][2] = {{1, 0}, {1, -1}, {0, 1}, {1, 1}};
+    static const int32_t steps[][2] = {{1, 0}, {1, -1}, {0, 1}, {1, 1}};
     const int32_t dx = steps[direction][0], dy = steps[direction][1];
     const int32_t own = pixel(gradient, x, y);
 

@@ -63,8 +63,8 @@ void suite_add_counters(void *into, const void *partial, size_t bytes, void *use
 
 void suite_use_in_order(struct suite_problem *problem)
 {
-    for (uint8_t b = 0; b < COX_BUFFERS_MAX; b++)
-        problem->use[0][b] = problem->use[1][b] = b;
+    for (uint32_t b = 0; b < COX_BUFFERS_MAX; b++)
+        problem->use[0][b] = problem->use[1][b] = (uint8_t)b;
 }
 
 void suite_problem_free(struct suite_problem *problem)
