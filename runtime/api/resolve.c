@@ -346,9 +346,11 @@ static const char *pass_name(const struct cox__group_member *member)
 }
 
 /* Check a buffer that a pass of the group reads after one has written it, or that is merged and
- * both read and written in the group. Each band has its own
- * memory for it, without old values. The writing pass alone computes the halo rows that the
- * readers need (pipeline.c), so there is one such pass, and it runs before all readers. */
+ * both read and written in the group.
+ *
+ * Each band has its own memory for it, without old values. The writing pass alone computes the halo
+ * rows that the readers need (pipeline.c). So there is one such pass, and it runs before all
+ * readers. */
 static cox_status check_handed_on(const struct cox__resolved *r, const struct touch *touch,
                                   uint32_t b)
 {
