@@ -167,33 +167,27 @@ static bool may_submit(const struct cox__devices *devices, const struct cox__fra
            cox__residency_is_ready(frame, band);
 }
 
-/* Whether more than one device gets bands of the frame now. */
-static bool several_devices(const struct cox__devices *devices, const struct cox__frame *frame,
-                            uint32_t reserved)
+/* The devices that can get bands of the frame now, a bit each. */
+static uint32_t ready_devices(const struct cox__devices *devices, const struct cox__frame *frame,
+                              uint32_t reserved)
 {
-    uint32_t first = UINT32_MAX;
+    uint32_t ready = 0;
 
-    for (uint32_t b = 0; b < frame->band_count; b++) {
-        if (!may_submit(devices, frame, b, reserved, false))
-            continue;
-        if (first == UINT32_MAX)
-            first = frame->reports[b].device;
-        if (frame->reports[b].device != first)
-            return true;
-    }
+    for (uint32_t b = 0; b < frame->band_count; b++)
+        if (may_submit(devices, frame, b, reserved, false))
+            ready |= UINT32_C(1) << frame->reports[b].device;
 
-    return false;
+    return ready;
 }
 
-/* Of the devices that are not in `done` (a bit each), the one that enqueues fastest; UINT32_MAX =
- * none is left. */
-static uint32_t fastest_enqueuer(const struct cox__devices *devices, uint32_t done)
+/* The device of a set, which is not empty, that enqueues fastest. */
+static uint32_t fastest_enqueuer(const struct cox__devices *devices, uint32_t set)
 {
     uint32_t fastest = UINT32_MAX;
 
     for (uint32_t d = 0; d < devices->count; d++)
-        if (!(done >> d & 1) && (fastest == UINT32_MAX ||
-                                 devices->list[d].enqueue_ns < devices->list[fastest].enqueue_ns))
+        if (set >> d & 1 && (fastest == UINT32_MAX ||
+                             devices->list[d].enqueue_ns < devices->list[fastest].enqueue_ns))
             fastest = d;
 
     return fastest;
@@ -203,16 +197,17 @@ static uint32_t fastest_enqueuer(const struct cox__devices *devices, uint32_t do
 bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
 {
     bool progress = false;
-    uint32_t done = reserved;
-    const bool several = several_devices(&session->devices, frame, reserved);
+    uint32_t ready = ready_devices(&session->devices, frame, reserved);
+    const bool several = (ready & (ready - 1)) != 0;
 
-    for (uint32_t d; (d = fastest_enqueuer(&session->devices, done)) != UINT32_MAX;) {
+    while (ready) {
+        const uint32_t d = fastest_enqueuer(&session->devices, ready);
+        ready &= ~(UINT32_C(1) << d);
+
         for (uint32_t b = 0; b < frame->band_count; b++)
             if (frame->reports[b].device == d &&
                 may_submit(&session->devices, frame, b, reserved, false))
                 progress |= submit_band(session, frame, b, several);
-
-        done |= UINT32_C(1) << d;
     }
 
     cox__queue_flush(session);

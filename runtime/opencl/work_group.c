@@ -163,13 +163,13 @@ static void fit(const struct cox__pass *pass, struct cox__cl_stage *made,
                 const struct cox__cl_group_shape *shape)
 {
     const uint32_t of_rows = cox__cl_stage_rows_dimension(made);
-    size_t unit = shape->rows;
-    if (pass->row_alignment < pass->rows)
-        unit = pass->row_alignment / made->variant->item_rows;
-
     made->partial_groups = ignores_groups(made);
     if (made->partial_groups)
         return;
+
+    size_t unit = shape->rows;
+    if (pass->row_alignment < pass->rows)
+        unit = pass->row_alignment / made->variant->item_rows;
 
     size_t *rows = &made->local[of_rows];
     while (unit % *rows || shape->rows % *rows)

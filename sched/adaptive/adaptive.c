@@ -397,8 +397,8 @@ static uint32_t moved_rows(const struct cox__adaptive *state, const struct cox_s
 
 /* Whether moving rows would cost more than the split in use has lost so far. So a split that loses
  * by chance stays, and one that keeps losing costs at most twice what it must. */
-static bool move_too_dear(struct cox__adaptive *state, const struct cox_sched_view *view,
-                          const struct decision *decision)
+static bool move_costs_more(struct cox__adaptive *state, const struct cox_sched_view *view,
+                            const struct decision *decision)
 {
     state->lost_ns += decision->rejected_ns - decision->ns;
     return state->lost_ns < view->move_ns * moved_rows(state, view, decision->rows);
@@ -422,7 +422,7 @@ static bool stays(struct cox__adaptive *state, const struct cox_sched_view *view
         return true;
     }
 
-    return move_too_dear(state, view, decision);
+    return move_costs_more(state, view, decision);
 }
 
 /* Fill in what each device costs in this frame, now and after its queued frames. */

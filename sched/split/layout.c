@@ -33,52 +33,58 @@ static void append(struct cox_split *out, uint32_t device, uint32_t *next, uint3
     *next += rows;
 }
 
+/* The device whose rows are no multiple of the alignment; device_count = none. There is one at
+ * most. */
+static uint32_t odd_device(const struct cox_sched_view *view, const uint32_t *rows)
+{
+    uint32_t odd = view->device_count;
+
+    for (uint32_t d = 0; d < view->device_count; d++)
+        if (rows[d] % view->row_alignment != 0)
+            odd = d;
+
+    return odd;
+}
+
 /* Only the last band may end off the row alignment. So the last device gets those rows, which are
  * fewer than the alignment. Otherwise a device that got them would change places with others, and
  * no device would keep its rows from frame to frame. */
 static void move_odd_rows(const struct cox_sched_view *view, uint32_t *rows)
 {
-    uint32_t last = 0, odd = 0, holder = view->device_count;
-
-    for (uint32_t d = 0; d < view->device_count; d++) {
-        if (rows[d] > 0)
-            last = d;
-        if (rows[d] % view->row_alignment == 0)
-            continue;
-
-        holder = d;
-        odd = rows[d] % view->row_alignment;
-    }
-
-    if (holder == view->device_count || holder == last ||
-        (rows[holder] > odd && rows[holder] - odd < view->min_band_rows))
+    const uint32_t from = odd_device(view, rows);
+    uint32_t last = 0;
+    if (from == view->device_count)
         return;
 
-    rows[holder] -= odd;
+    for (uint32_t d = 0; d < view->device_count; d++)
+        if (rows[d] > 0)
+            last = d;
+
+    const uint32_t odd = rows[from] % view->row_alignment;
+    if (from == last || (rows[from] > odd && rows[from] - odd < view->min_band_rows))
+        return;
+
+    rows[from] -= odd;
     rows[last] += odd;
 }
 
 void cox__layout_bands(const struct cox_sched_view *view, const uint32_t *given,
                        struct cox_split *out)
 {
-    uint32_t rows[COX_DEVICES_MAX], holder = view->device_count;
+    uint32_t rows[COX_DEVICES_MAX];
     memcpy(rows, given, view->device_count * sizeof *rows);
     move_odd_rows(view, rows);
 
-    for (uint32_t d = 0; d < view->device_count; d++)
-        if (rows[d] % view->row_alignment != 0)
-            holder = d;
-
+    const uint32_t odd = odd_device(view, rows); /* usually the last one */
     uint32_t next = 0;
     out->band_count = 0;
 
     for (uint32_t d = 0; d < view->device_count; d++)
-        if (d != holder)
+        if (d != odd)
             append(out, d, &next, rows[d]);
 
-    /* Usually the last device. */
-    if (holder < view->device_count)
-        append(out, holder, &next, rows[holder]);
+    if (odd < view->device_count)
+        append(out, odd, &next, rows[odd]);
 }
 
 bool cox__layout_take_band(struct cox_split *out, uint32_t device, uint32_t rows)
