@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "device.h"
 #include "bench/message.h"
 #include "common/now.h"
@@ -205,7 +206,7 @@ static bool try_kernel(struct guides_device *device)
     double profile = 0;
     uint64_t wall = 0;
     cl_int code;
-    cl_program program = guides_build(device->context, device->id, guides_text("edges.cl"),
+    cl_program program = guides_build(device->context, device->id, bench_text("edges.cl"),
                                       "-D TILE=1", why, sizeof why);
 
     if (!program)

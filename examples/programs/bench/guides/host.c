@@ -1,5 +1,6 @@
 /* Experiments on the host's work: transfers, clocks, and first builds and launches.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "common/now.h"
 #include "launch.h"
 #include "program.h"
@@ -317,7 +318,7 @@ static cl_program build_source(struct guides_run *run, struct guides_cell *cell)
     char options[48];
 
     snprintf(options, sizeof options, "-D NONCE=0x%xu", (unsigned)run->nonce);
-    cl_program program = guides_build(run->device->context, run->device->id, guides_text("cold.cl"),
+    cl_program program = guides_build(run->device->context, run->device->id, bench_text("cold.cl"),
                                       options, cell->why, sizeof cell->why);
     if (!program)
         cell->status = GUIDES_FAILED;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "launch.h"
 #include "common/now.h"
 #include "program.h"
@@ -250,7 +251,7 @@ bool guides_prepare(struct guides_run *run, uint32_t v)
         return false;
     options_of(run->device, variant, options, sizeof options);
     prepared->program = guides_build(run->device->context, run->device->id,
-                                     guides_text(experiment->source), options, cell->why,
+                                     bench_text(experiment->source), options, cell->why,
                                      sizeof cell->why);
     if (!prepared->program) {
         cell->status = GUIDES_NOT_OFFERED;

@@ -1,5 +1,6 @@
 /* The page of cox-bench guides: for each experiment a finding, a chart and a table per device.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "chart.h"
 #include "common/html.h"
 #include "program.h"
@@ -176,7 +177,7 @@ static void machine(struct html *out, const struct guides_report *report)
 static void head(struct html *out, const struct guides_report *report)
 {
     html_begin(out, "OpenCL's guides, measured", "cox-bench guides",
-               (const char *const[]){guides_text("style.css"), guides_text("page.css"), NULL});
+               (const char *const[]){bench_text("style.css"), bench_text("page.css"), NULL});
     html_raw(out, "<header class=\"masthead\"><p class=\"kicker\">cox-bench "
                   "guides</p><h1>The advice of OpenCL guides, measured on this "
                   "machine</h1></header>\n"

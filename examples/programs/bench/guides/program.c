@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
-#include "texts.h"
 
 #include <stdio.h>
 #include <string.h>
-
-const char *guides_text(const char *name)
-{
-    for (const struct guides_text *text = guides_texts; text->name; text++)
-        if (strcmp(text->name, name) == 0)
-            return text->text;
-    return "";
-}
 
 static const char *code_name(cl_int code)
 {

@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The content of an embedded file; "" if there is no such file. */
-const char *guides_text(const char *name);
-
 /* False if `code` is an error; `why` then becomes "clFinish: out of resources (-5)". */
 bool guides_good(cl_int code, const char *call, char *why, size_t why_bytes);
 

@@ -1,5 +1,6 @@
 /* CHAI's CEDD: Canny edge detection of a video, in four passes.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 #include <stdlib.h>
@@ -158,7 +159,7 @@ static void list_passes(struct cox_pass *passes)
                                           "canny_hysteresis"};
 
     for (int p = 0; p < 4; p++)
-        passes[p] = (struct cox_pass){.source = suite_source("canny.cl"),
+        passes[p] = (struct cox_pass){.source = bench_text("canny.cl"),
                                       .kernel = kernels[p],
                                       .options = "-D TILE=16",
                                       .absolute = true,
@@ -206,14 +207,9 @@ bool suite_make_canny(enum suite_size size, struct suite_problem *problem)
 
     list_passes(problem->passes);
     list_buffers(problem->buffers);
-    problem->params = (struct cox_session_params){.columns = (uint32_t)width,
-                                                  .rows = (uint32_t)height,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof(struct constants)};
+    suite_set_shape(problem, (uint32_t)width, (uint32_t)height);
+    suite_set_fields(problem, fields, &shapes[size].constants, sizeof(struct constants));
 
-    problem->constants = &shapes[size].constants;
     problem->frames = shapes[size].frames;
     problem->reference = reference;
     for (int odd = 0; odd < 2; odd++) {

@@ -1,5 +1,6 @@
 /* PolyBench's 2-D convolution, over a series of images.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 enum { IN, OUT };
@@ -31,10 +32,9 @@ bool suite_make_conv2d(enum suite_size size, struct suite_problem *problem)
     const uint32_t n = sizes[size];
     const size_t pitch = n * sizeof(float);
 
-    problem->params = (struct cox_session_params){
-        .columns = n, .rows = n, .passes = problem->passes, .buffers = problem->buffers};
+    suite_set_shape(problem, n, n);
     problem->passes[0] = (struct cox_pass){
-        .source = suite_source("conv2d.cl"), .absolute = true, .arguments = arguments};
+        .source = bench_text("conv2d.cl"), .absolute = true, .arguments = arguments};
     problem->buffers[IN] = (struct cox_buffer_layout){.name = "in", .pitch_bytes = pitch};
     problem->buffers[OUT] = (struct cox_buffer_layout){.name = "out", .pitch_bytes = pitch};
 

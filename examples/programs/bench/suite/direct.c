@@ -64,17 +64,6 @@ const void *suite_direct_data(const struct suite_direct *direct, uint32_t memory
 
 /* --- arguments --- */
 
-static void begin_constants(struct suite_direct *direct, uint32_t frame)
-{
-    const struct suite_problem *problem = direct->problem;
-
-    memset(&direct->constants, 0, sizeof direct->constants);
-    if (problem->constants)
-        memcpy(&direct->constants, problem->constants, problem->params.constants_bytes);
-    if (problem->set_constants)
-        problem->set_constants(problem, frame, &direct->constants);
-}
-
 static cl_int bind_constants(const struct suite_direct *direct, uint32_t device, uint32_t step,
                              uint32_t parity)
 {
@@ -85,7 +74,7 @@ static cl_int bind_constants(const struct suite_direct *direct, uint32_t device,
         const struct suite_argument *argument = &arguments->at[a];
         if (argument->kind == SUITE_CONSTANT)
             code = clSetKernelArg(direct->devices[device].kernels[step][parity], a, argument->bytes,
-                                  direct->constants.byte + argument->offset);
+                                  (const char *)&direct->constants + argument->offset);
     }
 
     return code;
@@ -125,7 +114,7 @@ bool suite_direct_split(struct suite_direct *direct, const double *shares)
         return bench_fail("out of memory");
 
     /* A device's band of a pass is the same in all frames. */
-    begin_constants(direct, 0);
+    suite_frame_constants(direct->problem, 0, &direct->constants);
     for (uint32_t c = 0; c < direct->plan->count && code == CL_SUCCESS; c++) {
         const struct suite_command *command = &direct->plan->commands[c];
         if (command->frame > 0)
@@ -336,7 +325,7 @@ static cl_int run_command(struct run *run, uint32_t index)
     if (command->frame != run->frame) {
         run->frame = command->frame;
         if (direct->constants_vary)
-            begin_constants(direct, command->frame);
+            suite_frame_constants(direct->problem, command->frame, &direct->constants);
         code = for_each_queue(direct, clFlush);
     }
     if (code != CL_SUCCESS)

@@ -50,10 +50,7 @@ struct suite_direct {
     cl_event *events; /* of each command; NULL = nobody waits for it, or it is done */
 
     /* The current frame's constants. */
-    union {
-        uint64_t word[COX_CONSTANTS_BYTES_MAX / 8];
-        char byte[COX_CONSTANTS_BYTES_MAX];
-    } constants;
+    struct cox_constants constants;
     bool constants_vary;
 };
 

@@ -1,6 +1,7 @@
 /* PolyBench's fdtd-2d. A frame is four steps. In a step, ex runs directly after ey on the same
  * rows, since neither reads what the other writes.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 enum { STEPS = 4, KERNELS = 3, SOURCE = 0, EX, EY, HZ };
@@ -56,7 +57,7 @@ static void reference(const struct suite_problem *problem, void *const *memories
 static void describe_passes(struct suite_problem *problem)
 {
     static const char *const options[STEPS] = {"-D STEP=0", "-D STEP=1", "-D STEP=2", "-D STEP=3"};
-    const char *source = suite_source("fdtd2d.cl");
+    const char *source = bench_text("fdtd2d.cl");
 
     for (uint32_t s = 0; s < STEPS; s++) {
         struct cox_pass *pass = &problem->passes[KERNELS * s];
@@ -86,12 +87,8 @@ bool suite_make_fdtd2d(enum suite_size size, struct suite_problem *problem)
     const uint32_t n = sizes[size];
     const size_t pitch = n * sizeof(float), source_bytes = frames[size] * STEPS * sizeof(float);
 
-    problem->params = (struct cox_session_params){.columns = n,
-                                                  .rows = n,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof(struct constants)};
+    suite_set_shape(problem, n, n);
+    suite_set_fields(problem, fields, NULL, sizeof(struct constants));
     describe_passes(problem);
 
     float *source = suite_memory_add(problem, source_bytes, true, false);

@@ -1,5 +1,6 @@
 /* PolyBench's gemm: one product of square matrices.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 enum { A, B, C };
@@ -41,19 +42,14 @@ bool suite_make_gemm(enum suite_size size, struct suite_problem *problem)
     const uint32_t n = (uint32_t)constants[size].inner;
     const size_t pitch = n * sizeof(float);
 
-    problem->params = (struct cox_session_params){.columns = n,
-                                                  .rows = n,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof *constants};
+    suite_set_shape(problem, n, n);
+    suite_set_fields(problem, fields, &constants[size], sizeof *constants);
     problem->passes[0] = (struct cox_pass){
-        .source = suite_source("gemm.cl"), .absolute = true, .arguments = arguments};
+        .source = bench_text("gemm.cl"), .absolute = true, .arguments = arguments};
     problem->buffers[A] = (struct cox_buffer_layout){.name = "a", .pitch_bytes = pitch};
     problem->buffers[B] = (struct cox_buffer_layout){.name = "b", .pitch_bytes = pitch};
     problem->buffers[C] = (struct cox_buffer_layout){.name = "c", .pitch_bytes = pitch};
 
-    problem->constants = &constants[size];
     problem->frames = 1;
     problem->tolerance = 1e-5;
     problem->reference = reference;

@@ -1,5 +1,6 @@
 /* Parboil's histo: many bins, unevenly filled, with counts that saturate.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 #include <stdlib.h>
@@ -47,7 +48,7 @@ bool suite_make_histogram(enum suite_size size, struct suite_problem *problem)
     }
 
     problem->passes[0] = (struct cox_pass){
-        .source = suite_source("histogram.cl"), .kernel = "histogram_main", .absolute = true};
+        .source = bench_text("histogram.cl"), .kernel = "histogram_main", .absolute = true};
     problem->passes[1] = (struct cox_pass){
         .kernel = "histogram_final", .rows = bins, .absolute = true};
     problem->buffers[0] = (struct cox_buffer_layout){.name = "samples", .stays = true};
@@ -56,13 +57,9 @@ bool suite_make_histogram(enum suite_size size, struct suite_problem *problem)
                                                      .merge = suite_add_counters,
                                                      .scratch = true};
     problem->buffers[2] = (struct cox_buffer_layout){.name = "histogram"};
-    problem->params = (struct cox_session_params){.rows = count,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof(struct constants)};
+    suite_set_shape(problem, 0, count);
+    suite_set_fields(problem, fields, &shapes[size].constants, sizeof(struct constants));
 
-    problem->constants = &shapes[size].constants;
     problem->frames = shapes[size].frames;
     problem->reference = reference;
     problem->use[0][0] = problem->use[1][0] = SAMPLES;

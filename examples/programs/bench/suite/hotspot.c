@@ -1,5 +1,6 @@
 /* Rodinia's hotspot: the temperature of a chip over time. A frame is eight steps.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 #include <stdlib.h>
@@ -65,19 +66,15 @@ bool suite_make_hotspot(enum suite_size size, struct suite_problem *problem)
     const size_t pitch = n * sizeof(float), count = (size_t)n * n;
     float *data[3];
 
-    problem->params = (struct cox_session_params){.columns = n,
-                                                  .rows = n,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof(struct constants)};
+    suite_set_shape(problem, n, n);
     for (uint32_t s = 0; s < STEPS; s++)
-        problem->passes[s] = (struct cox_pass){.source = suite_source("hotspot.cl"),
+        problem->passes[s] = (struct cox_pass){.source = bench_text("hotspot.cl"),
                                                .absolute = true,
                                                .arguments = s % 2 ? back : there};
 
     struct constants *constants = malloc(sizeof *constants);
     problem->own = constants;
+    suite_set_fields(problem, fields, constants, sizeof *constants);
     for (int b = POWER; b <= B; b++) {
         data[b] = suite_memory_add(problem, pitch * n, true, b == A);
         if (!constants || !data[b])
@@ -90,7 +87,6 @@ bool suite_make_hotspot(enum suite_size size, struct suite_problem *problem)
     suite_fill_floats(data[POWER], count, 0, 0.001f, 1);
     suite_fill_floats(data[A], count, 320, 340, 2);
 
-    problem->constants = constants;
     problem->frames = frames[size];
     problem->tolerance = 1e-5;
     problem->reference = reference;

@@ -1,5 +1,6 @@
 /* CHAI's HSTI: a histogram of few bins, with work-groups that split the input.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 #include <stdlib.h>
@@ -42,7 +43,7 @@ bool suite_make_hsti(enum suite_size size, struct suite_problem *problem)
     for (uint32_t i = 0; i < count; i++)
         samples[i] = (i / 64 + suite_random(&seed) % 1024) % 4096;
 
-    problem->passes[0] = (struct cox_pass){.source = suite_source("hsti.cl"),
+    problem->passes[0] = (struct cox_pass){.source = bench_text("hsti.cl"),
                                            .options = "-D GROUP=256 -D EACH=16 -D BINS=256",
                                            .local_rows = GROUP,
                                            .item_rows = EACH,
@@ -50,13 +51,9 @@ bool suite_make_hsti(enum suite_size size, struct suite_problem *problem)
     problem->buffers[0] = (struct cox_buffer_layout){.name = "samples", .stays = true};
     problem->buffers[1] = (struct cox_buffer_layout){
         .name = "histogram", .bytes = BINS * sizeof(uint32_t), .merge = suite_add_counters};
-    problem->params = (struct cox_session_params){.rows = count,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof(struct constants)};
+    suite_set_shape(problem, 0, count);
+    suite_set_fields(problem, fields, &shapes[size].constants, sizeof(struct constants));
 
-    problem->constants = &shapes[size].constants;
     problem->frames = shapes[size].frames;
     problem->reference = reference;
     suite_use_in_order(problem);

@@ -1,5 +1,6 @@
 /* PolyBench's Jacobi method in two dimensions. A frame is eight sweeps.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 enum { SWEEPS = 8 };
@@ -33,10 +34,9 @@ bool suite_make_jacobi2d(enum suite_size size, struct suite_problem *problem)
     const uint32_t n = sizes[size];
     const size_t pitch = n * sizeof(float);
 
-    problem->params = (struct cox_session_params){
-        .columns = n, .rows = n, .passes = problem->passes, .buffers = problem->buffers};
+    suite_set_shape(problem, n, n);
     for (uint32_t s = 0; s < SWEEPS; s++)
-        problem->passes[s] = (struct cox_pass){.source = suite_source("jacobi2d.cl"),
+        problem->passes[s] = (struct cox_pass){.source = bench_text("jacobi2d.cl"),
                                                .absolute = true,
                                                .arguments = s % 2 ? back : there};
     problem->buffers[0] = (struct cox_buffer_layout){

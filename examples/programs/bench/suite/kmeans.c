@@ -1,5 +1,6 @@
 /* Rodinia's kmeans: devices assign points to centres. The host moves the centres after each frame.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 #include <float.h>
@@ -103,19 +104,15 @@ bool suite_make_kmeans(enum suite_size size, struct suite_problem *problem)
     own->constants = shapes[size].constants;
 
     problem->passes[0] = (struct cox_pass){
-        .source = suite_source("kmeans.cl"), .absolute = true, .arguments = arguments};
+        .source = bench_text("kmeans.cl"), .absolute = true, .arguments = arguments};
     problem->buffers[0] = (struct cox_buffer_layout){
         .name = "features", .pitch_bytes = point_bytes, .stays = true};
     problem->buffers[1] = (struct cox_buffer_layout){.name = "centres",
                                                      .bytes = clusters * point_bytes};
     problem->buffers[2] = (struct cox_buffer_layout){.name = "membership"};
-    problem->params = (struct cox_session_params){.rows = (uint32_t)points,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof own->constants};
+    suite_set_shape(problem, 0, (uint32_t)points);
+    suite_set_fields(problem, fields, &own->constants, sizeof own->constants);
 
-    problem->constants = &own->constants;
     problem->frames = shapes[size].frames;
     problem->after_frame = move_centres;
     problem->reads[FEATURES] = problem->reads[MEMBERSHIP] = true;

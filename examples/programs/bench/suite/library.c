@@ -223,16 +223,9 @@ static cox_status run_frame(struct suite_library *library, uint32_t index)
 {
     const struct suite_problem *problem = library->problem;
     struct cox_constants constants;
-    struct cox_frame frame = {.buffers = library->frames[index % 2],
-                              .constants = problem->constants};
+    const struct cox_frame frame = {.buffers = library->frames[index % 2], .constants = &constants};
 
-    if (problem->set_constants) {
-        memset(&constants, 0, sizeof constants);
-        if (problem->constants)
-            memcpy(&constants, problem->constants, problem->params.constants_bytes);
-        problem->set_constants(problem, index, &constants);
-        frame.constants = &constants;
-    }
+    suite_frame_constants(problem, index, &constants);
 
     /* Running one frame is faster than submitting it and waiting. */
     if (problem->after_frame || problem->frames == 1) {

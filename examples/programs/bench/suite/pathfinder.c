@@ -3,6 +3,7 @@
  * A work-group has more work-items than columns that it writes. So a row of the session is a
  * work-item, and a row of the sums has the columns of one work-group.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 #include <stdlib.h>
@@ -105,7 +106,7 @@ bool suite_make_pathfinder(enum suite_size size, struct suite_problem *problem)
     own->constants = (struct constants){.cols = (int32_t)cols};
     own->blocks = shapes[size].blocks;
 
-    problem->passes[0] = (struct cox_pass){.source = suite_source("pathfinder.cl"),
+    problem->passes[0] = (struct cox_pass){.source = bench_text("pathfinder.cl"),
                                            .options = "-D GROUP=256 -D STEPS=20",
                                            .local_rows = GROUP,
                                            .absolute = true,
@@ -114,13 +115,9 @@ bool suite_make_pathfinder(enum suite_size size, struct suite_problem *problem)
         .name = "wall", .bytes = rows * line_bytes, .stays = true};
     problem->buffers[1] = sums_layout("sums");
     problem->buffers[2] = sums_layout("result");
-    problem->params = (struct cox_session_params){.rows = (uint32_t)shapes[size].groups * GROUP,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof own->constants};
+    suite_set_shape(problem, 0, (uint32_t)shapes[size].groups * GROUP);
+    suite_set_fields(problem, fields, &own->constants, sizeof own->constants);
 
-    problem->constants = &own->constants;
     problem->frames = shapes[size].frames;
     problem->set_constants = set_constants;
     problem->reference = reference;

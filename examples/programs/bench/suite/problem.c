@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "problem.h"
 #include "bench/message.h"
-#include "texts.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-const char *suite_source(const char *name)
-{
-    for (const struct suite_text *text = suite_texts; text->name; text++)
-        if (strcmp(text->name, name) == 0)
-            return text->text;
-
-    return NULL;
-}
 
 void *suite_memory_add(struct suite_problem *problem, size_t bytes, bool floats, bool result)
 {
@@ -59,6 +49,30 @@ void suite_add_counters(void *into, const void *partial, size_t bytes, void *use
 
     for (size_t i = 0; i < bytes / sizeof *sums; i++)
         sums[i] += counters[i];
+}
+
+void suite_set_shape(struct suite_problem *problem, uint32_t columns, uint32_t rows)
+{
+    problem->params = (struct cox_session_params){
+        .columns = columns, .rows = rows, .passes = problem->passes, .buffers = problem->buffers};
+}
+
+void suite_set_fields(struct suite_problem *problem, const struct cox_field *fields,
+                      const void *constants, size_t bytes)
+{
+    problem->params.fields = fields;
+    problem->params.constants_bytes = bytes;
+    problem->constants = constants;
+}
+
+void suite_frame_constants(const struct suite_problem *problem, uint32_t frame,
+                           struct cox_constants *constants)
+{
+    memset(constants, 0, sizeof *constants);
+    if (problem->constants)
+        memcpy(constants, problem->constants, problem->params.constants_bytes);
+    if (problem->set_constants)
+        problem->set_constants(problem, frame, constants);
 }
 
 void suite_use_in_order(struct suite_problem *problem)

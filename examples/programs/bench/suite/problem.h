@@ -84,9 +84,6 @@ struct suite_case {
 /* All cases, in the order of the table. The list ends with a NULL name. */
 extern const struct suite_case suite_cases[];
 
-/* The text of the file suite/NAME. */
-const char *suite_source(const char *name);
-
 /* Add a memory of zeros. Returns its data, which make() fills, or NULL after a message. */
 void *suite_memory_add(struct suite_problem *problem, size_t bytes, bool floats, bool result);
 
@@ -99,7 +96,18 @@ uint32_t suite_random(uint32_t *seed);
 /* Add 32-bit counters: a cox_merge_fn. */
 void suite_add_counters(void *into, const void *partial, size_t bytes, void *user);
 
-/* Let every buffer of params.buffers use the memory of its own index, in all frames. */
+/* Set the shape in `params`, and its lists. */
+void suite_set_shape(struct suite_problem *problem, uint32_t columns, uint32_t rows);
+
+/* Set the fields of the constants, and the constants of all frames (NULL = none), of `bytes`. */
+void suite_set_fields(struct suite_problem *problem, const struct cox_field *fields,
+                      const void *constants, size_t bytes);
+
+/* Fill in the constants of a frame. */
+void suite_frame_constants(const struct suite_problem *problem, uint32_t frame,
+                           struct cox_constants *constants);
+
+/* Buffer i of params.buffers uses memory i in all frames. */
 void suite_use_in_order(struct suite_problem *problem);
 
 void suite_problem_free(struct suite_problem *problem);

@@ -2,6 +2,7 @@
  *
  * The list of row starts has one row more than the matrix: it ends with the number of values.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 #include <stdlib.h>
@@ -120,13 +121,9 @@ static bool make(enum suite_size size, const struct cox_pass *pass, uint32_t row
         .name = "vec", .bytes = dim * sizeof(float), .stays = true};
     problem->buffers[4] = (struct cox_buffer_layout){
         .name = "out", .row_divisor = row_items, .stays = true};
-    problem->params = (struct cox_session_params){.rows = (uint32_t)dim * row_items,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof(struct constants)};
+    suite_set_shape(problem, 0, (uint32_t)dim * row_items);
+    suite_set_fields(problem, fields, &shape->constants, sizeof(struct constants));
 
-    problem->constants = &shape->constants;
     problem->frames = shape->frames;
     suite_use_in_order(problem);
 
@@ -143,7 +140,7 @@ static const char options[] = "-D GROUP=128 -D WIDTH=32";
 
 bool suite_make_spmv_scalar(enum suite_size size, struct suite_problem *problem)
 {
-    const struct cox_pass pass = {.source = suite_source("spmv.cl"),
+    const struct cox_pass pass = {.source = bench_text("spmv.cl"),
                                   .kernel = "spmv_scalar",
                                   .options = options,
                                   .absolute = true,
@@ -155,7 +152,7 @@ bool suite_make_spmv_scalar(enum suite_size size, struct suite_problem *problem)
 
 bool suite_make_spmv_vector(enum suite_size size, struct suite_problem *problem)
 {
-    const struct cox_pass pass = {.source = suite_source("spmv.cl"),
+    const struct cox_pass pass = {.source = bench_text("spmv.cl"),
                                   .kernel = "spmv_vector",
                                   .options = options,
                                   .local_rows = GROUP,

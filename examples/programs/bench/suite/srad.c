@@ -1,6 +1,7 @@
 /* Rodinia's srad: diffusion that removes the speckle of an image. A frame is one iteration. The host
  * makes the noise of the whole image from the sums of the rows.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 #include <stdlib.h>
@@ -113,13 +114,9 @@ bool suite_make_srad(enum suite_size size, struct suite_problem *problem)
     const uint32_t n = (uint32_t)constants[size].width;
     const size_t pitch = n * sizeof(float);
 
-    problem->params = (struct cox_session_params){.columns = n,
-                                                  .rows = n,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof *constants};
-    problem->passes[0] = (struct cox_pass){.source = suite_source("srad.cl"),
+    suite_set_shape(problem, n, n);
+    suite_set_fields(problem, fields, &constants[size], sizeof *constants);
+    problem->passes[0] = (struct cox_pass){.source = bench_text("srad.cl"),
                                            .kernel = "srad_sums",
                                            .absolute = true,
                                            .columns = GROUP,
@@ -140,7 +137,6 @@ bool suite_make_srad(enum suite_size size, struct suite_problem *problem)
     problem->buffers[FACTORS] = (struct cox_buffer_layout){
         .name = "factors", .pitch_bytes = pitch, .scratch = true};
 
-    problem->constants = &constants[size];
     problem->frames = frames[size];
     problem->tolerance = 1e-4;
     problem->reference = reference;

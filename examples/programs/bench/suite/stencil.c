@@ -1,6 +1,7 @@
 /* Parboil's stencil: seven points of a volume. A row of the frame is a plane. A frame is eight
  * steps.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 enum { STEPS = 8 };
@@ -58,14 +59,10 @@ bool suite_make_stencil(enum suite_size size, struct suite_problem *problem)
     const uint32_t plane = (uint32_t)(constants[size].width * constants[size].height);
     const size_t pitch = plane * sizeof(float);
 
-    problem->params = (struct cox_session_params){.columns = plane,
-                                                  .rows = planes[size],
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof *constants};
+    suite_set_shape(problem, plane, planes[size]);
+    suite_set_fields(problem, fields, &constants[size], sizeof *constants);
     for (uint32_t s = 0; s < STEPS; s++)
-        problem->passes[s] = (struct cox_pass){.source = suite_source("stencil.cl"),
+        problem->passes[s] = (struct cox_pass){.source = bench_text("stencil.cl"),
                                                .absolute = true,
                                                .arguments = s % 2 ? back : there};
     problem->buffers[0] = (struct cox_buffer_layout){
@@ -73,7 +70,6 @@ bool suite_make_stencil(enum suite_size size, struct suite_problem *problem)
     problem->buffers[1] = (struct cox_buffer_layout){
         .name = "b", .pitch_bytes = pitch, .stays = true};
 
-    problem->constants = &constants[size];
     problem->frames = frames[size];
     problem->tolerance = 1e-5;
     problem->reference = reference;

@@ -1,6 +1,7 @@
 /* Five-point stencil over a square of floats. Eight fused steps are a frame, so devices exchange
  * eight rows per frame, and rows between the steps are each device's own.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 #include <stdlib.h>
@@ -68,7 +69,7 @@ bool suite_make_stencil5(enum suite_size size, struct suite_problem *problem)
 
     for (uint32_t s = 0; s < STEPS; s++)
         problem->passes[s] = (struct cox_pass){
-            .source = suite_source("stencil5.cl"), .arguments = arguments[s], .fused = s > 0};
+            .source = bench_text("stencil5.cl"), .arguments = arguments[s], .fused = s > 0};
 
     problem->buffers[0] = (struct cox_buffer_layout){
         .name = "in", .pitch_bytes = pitch, .stays = true};

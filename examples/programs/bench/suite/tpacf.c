@@ -3,6 +3,7 @@
  * Work per point differs: an observed point has pairs with all random points, and the last point of
  * a set has none with its own set.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bench/texts.h"
 #include "list.h"
 
 #include <math.h>
@@ -128,7 +129,7 @@ bool suite_make_tpacf(enum suite_size size, struct suite_problem *problem)
     for (int b = BINS - 2; b >= 0; b--)
         edges[b] = 1 - (1 - edges[b + 1]) * 0.75f;
 
-    problem->passes[0] = (struct cox_pass){.source = suite_source("tpacf.cl"),
+    problem->passes[0] = (struct cox_pass){.source = bench_text("tpacf.cl"),
                                            .options = "-D GROUP=256 -D BINS=32",
                                            .local_rows = GROUP,
                                            .absolute = true,
@@ -140,13 +141,9 @@ bool suite_make_tpacf(enum suite_size size, struct suite_problem *problem)
         .name = "edges", .bytes = BINS * sizeof *edges, .stays = true};
     problem->buffers[4] = (struct cox_buffer_layout){
         .name = "histograms", .bytes = 3 * BINS * sizeof(uint32_t), .merge = suite_add_counters};
-    problem->params = (struct cox_session_params){.rows = (uint32_t)total,
-                                                  .passes = problem->passes,
-                                                  .buffers = problem->buffers,
-                                                  .fields = fields,
-                                                  .constants_bytes = sizeof(struct constants)};
+    suite_set_shape(problem, 0, (uint32_t)total);
+    suite_set_fields(problem, fields, &shapes[size], sizeof(struct constants));
 
-    problem->constants = &shapes[size];
     problem->frames = 2;
     problem->reference = reference;
     suite_use_in_order(problem);
