@@ -27,10 +27,12 @@ void cox__sources_feed(struct cox__digest *sha, const struct cox_source *list);
 /* Whether a text of OpenCL C may ask for a work-item's group, or for sizes of the launch. */
 bool cox__sources_ask_group(const char *text);
 
-/* Copy the source of a kernel that is launched in parts, each at a global offset. The kernel gets
- * the answers of one launch: about groups, sizes and the offset. `dimension`: the one that is cut,
- * which is the last one. `items`: its work-items in all parts. A source that does not ask is only
- * copied. NULL: no memory. */
+/* Copy the source of a kernel that is launched in parts, each at a global offset. If the kernel
+ * asks for groups, sizes or the offset, it gets the answers of one launch. A source that does not
+ * ask is only copied.
+ *
+ * `dimension` is the one that is cut, which is the last one. `items` are its work-items in all
+ * parts. NULL: no memory. */
 char *cox__sources_for_parts(const char *source, const struct cox_source *headers,
                              uint32_t dimension, uint32_t items);
 

@@ -13,8 +13,8 @@
  * engine decides which rows to copy of those that stay on the device from pass to pass
  * (frame_set.c).
  *
- * Mapped mode copies too, on its only queue, if kernels take a buffer from row 0 on and the device
- * is no CPU (cox_pass.absolute): a buffer of all rows cannot be mapped in part everywhere.
+ * If kernels take a buffer from row 0 on (cox_pass.absolute), mapped devices that are no CPUs copy
+ * too, on their only queue. Not every driver maps a part of a buffer.
  *
  * In every mode, images (image.c) wrap the host's memory, or are written from it before the
  * kernels.
@@ -329,8 +329,8 @@ static cox_status map_objects(struct cox__instance *instance, struct cox__cl_slo
     return COX_OK;
 }
 
-/* Copy the rows of bindings that a device which is no CPU takes from row 0 on: to the slot's memory
- * before the kernels, or what they wrote back to the host. */
+/* Copy the rows of bindings that kernels take from row 0 on, if the device is no CPU. `in`: to the
+ * slot's memory, before the kernels. Otherwise, copy what they wrote back to the host. */
 static cox_status copy_from_start(struct cox__instance *instance, const struct cox__job *job,
                                   struct cox__cl_slot *slot, bool in)
 {

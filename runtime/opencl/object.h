@@ -16,8 +16,8 @@ struct cox__cl_part {
     bool disjoint;
 
     /* The kernel's memory begins where the allocation does. The part is what is mapped and
-     * unmapped. Only for CPUs: they work in the host's memory, so what is mapped is of no effect.
-     * Mesa 22.3 cannot unmap a part of a buffer. */
+     * unmapped. Only for CPUs: they work in the host's memory, so mapping changes nothing. Mesa
+     * 22.3 cannot unmap a part of a buffer. */
     bool from_start;
     size_t offset;
     size_t bytes;

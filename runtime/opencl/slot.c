@@ -163,10 +163,11 @@ static bool can_share(const struct cox__pass *pass, const struct cox__cl_slot *s
 }
 
 /* Let a band's own binding use the memory of an earlier one that holds no rows at the same time. A
- * long group of fused passes then works on a few buffers, which fit in a processor's cache: eight
- * stencils over 1024 x 1024 floats take 0.7 times as long on a core of an AMD EPYC. The stages of a
- * band and of its pieces run one after another, in an in-order queue. Returns whether there was
- * such memory; `code` is an error of taking it. */
+ * long group of fused passes then works on a few buffers, which fit in a processor's cache. Eight
+ * stencils over 1024 x 1024 floats take 0.7 times as long on a core of an AMD EPYC.
+ *
+ * The stages of a band and of its pieces run one after another, in an in-order queue. Returns
+ * whether there was such memory; `code` is an error of taking it. */
 static bool share_mem(const struct cox__instance *instance, struct cox__cl_slot *slot,
                       uint32_t index, const uint32_t *max_rows, cl_int *code)
 {

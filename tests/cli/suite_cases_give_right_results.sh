@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every case of cox-bench suite has the results of its reference in plain C: by hand-written OpenCL and by the library, on
-# one device and on two that share the rows. The library's two results have equal bits. No time is measured.
+# Every case of cox-bench suite has the results of its reference in plain C. Hand-written OpenCL and the library give them,
+# on one device and on two that share the rows. The library's two results have equal bits. No time is measured.
 #   sh suite_cases_give_right_results.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/harness.sh"

@@ -1,5 +1,5 @@
-/* Kernels written for the whole frame (cox_pass.absolute), frames of one dimension, one-sided halos and buffers that
- * are read whole and written in place, on each kind of device memory.
+/* Kernels written for the whole frame (cox_pass.absolute), frames of one dimension, and one-sided halos. Buffers that
+ * are read whole and written in place. Each runs on each kind of device memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/captured_log.h"
 #include <coxswain/coxswain.h>

@@ -1,11 +1,11 @@
 /* A problem in hand-written OpenCL, on one device or on several with given shares of the rows.
  *
  *   - Buffers on devices are made once and have the size of the whole memory. Rows keep their
- *     places, and a band begins by a global work offset.
+ *     places. A band begins at a global work offset.
  *   - Processors work in the host's memory without copies, unless they were asked to be staged.
  *   - Other devices have three in-order queues, so that transfers and kernels overlap.
- *   - Data stay on the device. Devices exchange only the rows that a kernel reads, directly if they
- *     are in one context, else through pinned memory of the host.
+ *   - Data stay on the device. Devices exchange only the rows that a kernel reads.
+ *   - Devices of one context exchange rows directly, others through pinned memory of the host.
  *   - All commands are enqueued without waiting, unless the host must do something in between.
  *
  * Thread-safety: from one thread at a time.

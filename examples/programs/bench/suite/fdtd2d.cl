@@ -4,8 +4,8 @@
  *   ex[y][x] -= 0.5 (hz[y][x] - hz[y][x - 1])
  *   hz[y][x] -= 0.7 (ex[y][x + 1] - ex[y][x] + ey[y + 1][x] - ey[y][x])
  *
- * One work-item per point. -D STEP=n: this is step t + n. fdtd_ey reads hz one row above, fdtd_hz
- * reads ey one row below. Each writes its own field in place.
+ * One work-item per point. With -D STEP=n, the kernels compute step t + n. fdtd_ey reads hz one row
+ * above. fdtd_hz reads ey one row below. Each kernel writes its own field in place.
  *
  * All devices agree bit for bit: only + - * in a fixed order, without contraction.
  * SPDX-License-Identifier: Apache-2.0 */

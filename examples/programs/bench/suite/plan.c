@@ -86,7 +86,7 @@ static void drop(struct uses *uses, uint32_t u)
     uses->at[u] = uses->at[--uses->count];
 }
 
-/* Whether a later use replaces this one: whoever waits for the later one waits for this one too. */
+/* Whether a later use replaces this one: a command that waits for the later one waits for both. */
 static bool replaced(const struct planner *planner, const struct use *old,
                      const struct suite_command *command, struct suite_range rows, bool write)
 {

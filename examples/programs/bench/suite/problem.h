@@ -107,7 +107,7 @@ void suite_set_fields(struct suite_problem *problem, const struct cox_field *fie
 void suite_frame_constants(const struct suite_problem *problem, uint32_t frame,
                            struct cox_constants *constants);
 
-/* Buffer i of params.buffers uses memory i in all frames. */
+/* Set `use`: buffer i uses memory i in all frames. */
 void suite_use_in_order(struct suite_problem *problem);
 
 void suite_problem_free(struct suite_problem *problem);

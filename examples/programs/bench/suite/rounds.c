@@ -294,7 +294,7 @@ static void read_shares(struct bout *bout)
         figures->library_shares[d] = (double)figures->costs[d].rows / (double)rows;
 }
 
-/* Kernels and copies of staged devices are timed in a session of its own, which is slower. */
+/* Timing kernels and copies of staged devices makes frames slower, so a separate session does it. */
 static bool read_costs(struct bout *bout)
 {
     struct suite_figures *figures = bout->figures;

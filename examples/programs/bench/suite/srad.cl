@@ -4,11 +4,12 @@
  *   srad_factors   the four differences of each point, and its diffusion coefficient in 0 .. 1
  *   srad_update    image += rate * (sum of coefficient x difference)
  *
- * srad_sums has a group of 32 work-items per row. The others have one work-item per point. srad_factors reads
- * image one row above and below, srad_update reads factors one row below and image in place.
+ * srad_sums has a group of 32 work-items per row. The other kernels have one work-item per point.
+ * srad_factors reads the image one row above and below. srad_update reads the factors one row below,
+ * and changes the image in place.
  *
  * All devices agree bit for bit: only + - * in a fixed order, without contraction. `inverse` starts
- * with an estimate from the bits of a positive x, which four steps of Newton's method improve.
+ * with an estimate from the bits of a positive x. Four steps of Newton's method improve it.
  * SPDX-License-Identifier: Apache-2.0 */
 #pragma OPENCL FP_CONTRACT OFF
 #define GROUP 32

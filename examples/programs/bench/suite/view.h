@@ -1,5 +1,5 @@
-/* A problem in the form that hand-written OpenCL needs: what each kernel reads and writes, and where
- * each buffer is. direct.c makes it from the description and the kernels' signatures.
+/* A problem in the form that hand-written OpenCL needs. It says what each kernel reads and writes,
+ * and where each buffer is. direct.c makes it from the description and the kernels' signatures.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_SUITE_VIEW_H
 #define BENCH_SUITE_VIEW_H
