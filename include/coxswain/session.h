@@ -254,7 +254,7 @@ struct cox_pass {
      * halos must be declared as for other passes.
      *
      * Images must be read whole. `code` is refused. Passes that are fused with this one must be
-     * absolute too, and must not hand rows on to each other. */
+     * absolute too. Scratch that they hand on is as large as the frame on each device. */
     bool absolute;
 
     /* Local size in work-items. A kernel may count on it: a device that does not allow it leaves
@@ -293,9 +293,9 @@ struct cox_pass {
      * of its kernel include them. It writes nothing else. No other pass writes that buffer, and no
      * other group uses it.
      *
-     * A kernel that writes or reads such scratch takes NAME_first_row. It finds buffer row `row` at
-     * (row - NAME_first_row). So does a kernel of such a group that reads any other buffer by
-     * rows. */
+     * A kernel that writes or reads such scratch takes NAME_first_row, unless its pass is absolute.
+     * It finds buffer row `row` at (row - NAME_first_row). So does a kernel of such a group that
+     * reads any other buffer by rows. */
     bool fused;
 
     const char *name;    /* for messages; NULL = the kernel's */

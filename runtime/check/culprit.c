@@ -42,7 +42,7 @@ static void report(struct cox__scene *scene, uint32_t binding, size_t offset, co
         report_output(scene, binding, offset, result);
         return;
     }
-    if (!cox__by_rows(of) || cox__is_own(of)) {
+    if (!cox__by_rows(of) || (cox__is_own(of) && !scene->pass->absolute)) {
         cox__finding_add(scene, COX__FINDING_READS, binding,
                          "reads %s, outside of its memory of %zu bytes; %s depends on it",
                          where.text, scene->places[binding].middle, result);

@@ -19,7 +19,7 @@ int64_t cox__finding_row(const struct cox__scene *scene, uint32_t index, size_t 
     if (distance % pitch < 0)
         row--;
 
-    if (cox__is_own(binding)) {
+    if (cox__is_own(binding) && !cox__from_start(scene->pass, index)) {
         uint32_t first, count;
         cox__pipeline_binding_rows(scene->pass, index, scene->first_row, scene->rows, &first,
                                    &count);

@@ -147,8 +147,13 @@ struct cox__extent cox__poison_written(const struct cox__scene *scene, uint32_t 
         return (struct cox__extent){place->margin, place->margin + place->middle};
 
     if (cox__is_own(binding)) {
-        cox__pipeline_binding_rows(scene->pass, index, scene->first_row, scene->rows, &first, &end);
-        return (struct cox__extent){place->margin, place->margin + end * binding->pitch_bytes};
+        uint32_t count;
+        cox__pipeline_binding_rows(scene->pass, index, scene->first_row, scene->rows, &first,
+                                   &count);
+        if (!cox__from_start(scene->pass, index))
+            first = 0;
+        return (struct cox__extent){place->margin + first * binding->pitch_bytes,
+                                    place->margin + (first + count) * binding->pitch_bytes};
     }
 
     if (!cox__written_by_rows(binding))

@@ -46,7 +46,7 @@ static inline bool cox__is_own(const struct cox__binding *binding)
 static inline bool cox__from_start(const struct cox__pass *pass, uint32_t binding)
 {
     const struct cox__binding *of = &pass->bindings[binding];
-    return cox__by_rows(of) && !cox__is_own(of) && (pass->absolute || of->reads_all);
+    return cox__by_rows(of) && (pass->absolute || of->reads_all);
 }
 
 /* Whether a band of the pass touches the frame's memory of the binding. */

@@ -394,13 +394,6 @@ static cox_status check_absolute(const struct check *check)
 {
     const struct cox__pass_spec *pass = check->pass;
 
-    for (uint32_t i = 0; i < check->params->binding_count; i++)
-        if (cox__is_own(&check->bindings[i]))
-            return REFUSE(check->log,
-                          "%sbuffer %u (%s) is handed on to a fused pass, which an absolute pass "
-                          "cannot do; do not fuse them",
-                          check->where, i, cox__binding_name(&check->bindings[i]));
-
     for (uint32_t s = 0; s < pass->stage_count; s++)
         for (uint32_t a = 0; a < pass->stages[s].arg_count; a++) {
             const struct cox__arg *arg = &pass->stages[s].args[a];

@@ -355,12 +355,33 @@ static bool writes_own(const struct cox__pass *pass, uint32_t stage, uint32_t bi
     return cox__stage_takes(&pass->stages[stage], binding);
 }
 
+/* Rows at whose multiples the launches of a stage must begin. Other passes than absolute ones tell
+ * their kernels where a launch begins, and groups count from there. */
+static uint32_t launch_unit(const struct cox__pass *pass, const struct cox__stage *stage)
+{
+    uint64_t unit = 1;
+
+    for (uint32_t v = 0; v < stage->variant_count && pass->absolute; v++) {
+        const struct cox__variant *variant = &stage->variants[v];
+        uint64_t rows = variant->item_rows;
+
+        /* Without a stated size, the groups at the edge are smaller. */
+        if (variant->local_rows || cox__sources_ask_group(variant->source))
+            rows = group_rows(pass, stage, variant);
+        unit = cox__pipeline_lcm_bounded(unit, rows, pass->rows);
+    }
+
+    return (uint32_t)unit;
+}
+
 /* A stage that reads neighbouring rows of a band's own binding needs the writing stage to compute
  * more rows than the band has. Find each stage's extra rows, from the last stage to the first, and
  * add them to the halos of the bindings that the stage reads. */
 static void extend(struct cox__pass *pass)
 {
-    for (uint32_t s = pass->stage_count; s-- > 0;)
+    for (uint32_t s = pass->stage_count; s-- > 0;) {
+        const uint64_t unit = launch_unit(pass, &pass->stages[s]);
+
         for (uint32_t i = 0; i < pass->binding_count; i++) {
             if (!cox__is_own(&pass->bindings[i]) || !writes_own(pass, s, i))
                 continue;
@@ -370,12 +391,13 @@ static void extend(struct cox__pass *pass)
             for (uint32_t reader = s + 1; reader < pass->stage_count; reader++) {
                 const uint64_t own = (uint64_t)cox__buffer_rows(pass->extents[reader], divisor) +
                                      pass->bindings[i].halo_rows;
-                const uint64_t rows = own * divisor;
+                const uint64_t rows = (own * divisor + unit - 1) / unit * unit;
 
                 if (cox__stage_takes(&pass->stages[reader], i) && rows > pass->extents[s])
                     pass->extents[s] = (uint32_t)cox__min_u64(rows, pass->rows);
             }
         }
+    }
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         struct cox__binding *binding = &pass->bindings[i];

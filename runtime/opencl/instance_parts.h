@@ -155,7 +155,7 @@ static inline bool cox__cl_copies_from_start(const struct cox__instance *instanc
                                              const struct cox__pass *pass, uint32_t binding)
 {
     return !instance->staged && instance->device->info.type != COX_DEVICE_CPU &&
-           cox__from_start(pass, binding);
+           cox__from_start(pass, binding) && !cox__is_own(&pass->bindings[binding]);
 }
 
 /* Call this before a driver call in a job_* function or instance_flush, and cox__cl_returned or

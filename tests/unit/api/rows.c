@@ -306,6 +306,153 @@ EACH_SET_UP(absolute_passes_that_hand_on_no_rows_can_be_fused)
         cr_assert(data_of(1)[e] == data_of(0)[e] + 1 && data_of(2)[e] == data_of(0)[e] + 2, "element %u", e);
 }
 
+/* Three fused passes hand rows on to each other. The kernels tell where their groups are, in groups of stated sizes
+ * (tile, pairs) and of the library's choice (plain). pairs takes two rows per work-item. */
+static const char chain_source[] =
+    "uint near(global const uint *from, int x, int y, int columns, int rows)\n"
+    "{ return from[max(y - 2, 0) * columns + x] * 3 + from[min(y + 2, rows - 1) * columns + x] * 5; }\n"
+    "kernel void tile(global const uint *from, global uint *to, int columns, int rows)\n"
+    "{\n"
+    "    int x = get_global_id(0), y = get_group_id(1) * 4 + get_local_id(1);\n"
+    "    if (y < rows) to[y * columns + x] = near(from, x, y, columns, rows) + 7 * get_num_groups(1);\n"
+    "}\n"
+    "kernel void pairs(global const uint *from, global uint *to, int columns, int rows)\n"
+    "{\n"
+    "    int x = get_global_id(0), y = 2 * get_global_id(1);\n"
+    "    for (int r = y; r < min(y + 2, rows); r++) to[r * columns + x] = near(from, x, r, columns, rows) + r;\n"
+    "}\n"
+    "kernel void plain(global const uint *from, global uint *to, int columns, int rows)\n"
+    "{\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    to[y * columns + x] = near(from, x, y, columns, rows);\n"
+    "}\n";
+
+#define CHAIN_LINK(from_name, to_name, ...)                                                                        \
+    {                                                                                                              \
+        .source = chain_source, .absolute = true,                                                                  \
+        ARGUMENTS({.name = "from", .buffer = from_name, .halo_rows = 2}, {.name = "to", .buffer = to_name}), __VA_ARGS__ \
+    }
+#define CHAIN_PASSES                                                                                           \
+    PASSES(CHAIN_LINK("in", "a", .kernel = "plain"),                                                           \
+           CHAIN_LINK("a", "b", .kernel = "tile", .local_columns = 8, .local_rows = 4, .fused = true),         \
+           CHAIN_LINK("b", "c", .kernel = "pairs", .item_rows = 2, .fused = true),                             \
+           CHAIN_LINK("c", "out", .kernel = "plain", .fused = true))
+#define CHAIN_LAYOUTS                                                                                          \
+    LAYOUTS({.name = "in"}, {.name = "out"}, {.name = "a", .scratch = true}, {.name = "b", .scratch = true},   \
+            {.name = "c", .scratch = true})
+
+static uint32_t chain_near(const uint32_t *from, uint32_t x, uint32_t y, uint32_t columns, uint32_t rows)
+{
+    const uint32_t up = y > 2 ? y - 2 : 0, down = y + 2 < rows ? y + 2 : rows - 1;
+    return from[up * columns + x] * 3 + from[down * columns + x] * 5;
+}
+
+static void run_chain(void)
+{
+    static uint32_t stage[3][W * H];
+    for (uint32_t at = 0; at < W * H; at++)
+        stage[0][at] = chain_near(data_of(0), at % W, at / W, W, H);
+    for (uint32_t at = 0; at < W * H; at++)
+        stage[1][at] = chain_near(stage[0], at % W, at / W, W, H) + 7 * ((H + 3) / 4);
+    for (uint32_t at = 0; at < W * H; at++)
+        stage[2][at] = chain_near(stage[1], at % W, at / W, W, H) + at / W;
+
+    memset(data_of(1), 0xee, MEMORY);
+    run(COX_BUFFERS(buffers[0], buffers[1]));
+    for (uint32_t at = 0; at < W * H; at++)
+        cr_assert_eq(data_of(1)[at], chain_near(stage[2], at % W, at / W, W, H), "row %u, column %u", at / W, at % W);
+    for (uint32_t e = W * H; e < MEMORY / 4; e++)
+        cr_assert_eq(data_of(1)[e], 0xeeeeeeee);
+}
+
+EACH_SET_UP(fused_absolute_passes_hand_rows_on)
+{
+    open_runtime(set_up->devices);
+    cr_assert_eq(create(PARAMS(.columns = W, .rows = H, CHAIN_PASSES, CHAIN_LAYOUTS), set_up->policy), COX_OK, "%s",
+                 logged);
+    cr_expect_eq(alignment, 8);
+    for (int frame = 0; frame < 3; frame++)
+        run_chain();
+}
+
+EACH_SET_UP(check_mode_and_verification_know_fused_absolute_passes)
+{
+    open_runtime(set_up->devices);
+    cr_assert_eq(create(PARAMS(.columns = W, .rows = H, CHAIN_PASSES, CHAIN_LAYOUTS, .check = true), set_up->policy),
+                 COX_OK, "%s", logged);
+    run_chain();
+    cox_session_destroy(&session);
+
+    cr_assert_eq(create(PARAMS(.columns = W, .rows = H, CHAIN_PASSES, CHAIN_LAYOUTS, .verify = 1), set_up->policy),
+                 COX_OK, "%s", logged);
+    for (int frame = 0; frame < 3; frame++)
+        run_chain();
+}
+
+/* A halo that is one row too small. */
+static const char narrow_source[] =
+    "kernel void narrow(global const uint *from, global uint *to, int columns, int rows)\n"
+    "{\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    to[y * columns + x] = from[max(y - 2, 0) * columns + x] * 3 + from[min(y + 2, rows - 1) * columns + x];\n"
+    "}\n";
+
+EACH_SET_UP(check_mode_finds_a_small_halo_between_fused_absolute_passes)
+{
+    open_runtime(set_up->devices);
+    cr_assert_eq(create(PARAMS(.columns = W, .rows = H,
+                               PASSES({.source = narrow_source,
+                                       .absolute = true,
+                                       ARGUMENTS({.name = "from", .buffer = "in", .halo_rows = 2},
+                                                 {.name = "to", .buffer = "a"})},
+                                      {.source = narrow_source,
+                                       .absolute = true,
+                                       .fused = true,
+                                       ARGUMENTS({.name = "from", .buffer = "a", .halo_rows = 1},
+                                                 {.name = "to", .buffer = "out"})}),
+                               LAYOUTS({.name = "in"}, {.name = "out"}, {.name = "a", .scratch = true}),
+                               .check = true),
+                        set_up->policy),
+                 COX_OK, "%s", logged);
+    cr_expect_eq(cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(buffers[0], buffers[1])}),
+                 COX_E_MISMATCH);
+    cr_expect(strstr(logged, "set a larger halo_rows"), "%s", logged);
+}
+
+EACH_SET_UP(fused_passes_of_one_dimension_hand_elements_on)
+{
+    static const char source[] =
+        "kernel void mix_near(global const uint *from, global uint *to, int rows)\n"
+        "{\n"
+        "    int i = get_global_id(0);\n"
+        "    to[i] = from[max(i - 1, 0)] * 3 + from[i] + from[min(i + 1, rows - 1)] * 7;\n"
+        "}\n";
+#define STEP(from_name, to_name, ...)                                                                                    \
+    {                                                                                                                    \
+        .source = source, .absolute = true,                                                                              \
+        ARGUMENTS({.name = "from", .buffer = from_name, .halo_rows = 1}, {.name = "to", .buffer = to_name}), __VA_ARGS__ \
+    }
+    open_runtime(set_up->devices);
+    cr_assert_eq(create(PARAMS(.rows = N,
+                               PASSES(STEP("in", "a"), STEP("a", "b", .fused = true), STEP("b", "out", .fused = true)),
+                               LAYOUTS({.name = "in", .pitch_bytes = 4}, {.name = "out", .pitch_bytes = 4},
+                                       {.name = "a", .pitch_bytes = 4, .scratch = true},
+                                       {.name = "b", .pitch_bytes = 4, .scratch = true})),
+                        set_up->policy),
+                 COX_OK, "%s", logged);
+
+    static uint32_t model[4][N];
+    memcpy(model[0], data_of(0), sizeof model[0]);
+    for (int s = 0; s < 3; s++)
+        for (uint32_t i = 0; i < N; i++)
+            model[s + 1][i] = model[s][i ? i - 1 : 0] * 3 + model[s][i] + model[s][i < N - 1 ? i + 1 : i] * 7;
+    for (int frame = 0; frame < 3; frame++) {
+        memset(data_of(1), 0xee, MEMORY);
+        run(COX_BUFFERS(buffers[0], buffers[1]));
+        cr_assert_arr_eq(data_of(1), model[3], sizeof model[3]);
+    }
+}
+
 /* Iterations with kernels that know no first row. */
 EACH_SET_UP(absolute_passes_need_no_first_row_to_stay_on_devices)
 {
@@ -814,11 +961,6 @@ Test(rows, what_does_not_fit_is_refused)
     refuse("can only be fused with absolute passes",
            PARAMS(.rows = H,
                   PASSES({.source = hands_on, .kernel = "f", .absolute = true}, {.kernel = "g", .fused = true})));
-    refuse("is handed on to a fused pass, which an absolute pass cannot do",
-           PARAMS(.rows = H,
-                  PASSES({.source = hands_on, .kernel = "f", .absolute = true},
-                         {.kernel = "g", .fused = true, .absolute = true}),
-                  LAYOUTS({.name = "in"}, {.name = "b", .scratch = true}, {.name = "out"})));
     refuse("in an absolute pass, set `whole`",
            PARAMS(.columns = W, .rows = H, PASSES({.source = pixels, .absolute = true}),
                   LAYOUTS({.name = "in",

@@ -82,7 +82,7 @@ static void describe_passes(struct suite_problem *problem)
 
 bool suite_make_fdtd2d(enum suite_size size, struct suite_problem *problem)
 {
-    static const uint32_t sizes[] = {64, 768, 4096}, frames[] = {3, 16, 125};
+    static const uint32_t sizes[] = {64, 2048, 4096}, frames[] = {3, 6, 125};
     static const char *const names[] = {"source", "ex", "ey", "hz"};
     const uint32_t n = sizes[size];
     const size_t pitch = n * sizeof(float), source_bytes = frames[size] * STEPS * sizeof(float);

@@ -1,17 +1,14 @@
-/* PolyBench's Jacobi method in two dimensions. A frame is eight sweeps.
+/* PolyBench's Jacobi method in two dimensions. A frame is eight fused sweeps.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench/texts.h"
 #include "list.h"
 
-enum { SWEEPS = 8 };
-
-static const struct cox_argument there[] = {
-    {.name = "from", .buffer = "a", .halo_rows = 1}, {.name = "to", .buffer = "b"}, {0}};
-static const struct cox_argument back[] = {
-    {.name = "from", .buffer = "b", .halo_rows = 1}, {.name = "to", .buffer = "a"}, {0}};
-
-static void sweep(const float *from, float *to, size_t n)
+static void sweep(const struct suite_problem *problem, void *const *memories, const float *from,
+                  float *to)
 {
+    const size_t n = problem->params.columns;
+    (void)memories;
+
     for (size_t y = 0; y < n; y++)
         for (size_t x = 0; x < n; x++) {
             const float *at = from + y * n + x;
@@ -24,8 +21,7 @@ static void sweep(const float *from, float *to, size_t n)
 
 static void reference(const struct suite_problem *problem, void *const *memories)
 {
-    for (uint32_t s = 0; s < problem->frames * SWEEPS; s++)
-        sweep(memories[s % 2], memories[(s + 1) % 2], problem->params.columns);
+    suite_run_chain(problem, memories, sweep);
 }
 
 bool suite_make_jacobi2d(enum suite_size size, struct suite_problem *problem)
@@ -35,22 +31,13 @@ bool suite_make_jacobi2d(enum suite_size size, struct suite_problem *problem)
     const size_t pitch = n * sizeof(float);
 
     suite_set_shape(problem, n, n);
-    for (uint32_t s = 0; s < SWEEPS; s++)
-        problem->passes[s] = (struct cox_pass){.source = bench_text("jacobi2d.cl"),
-                                               .absolute = true,
-                                               .arguments = s % 2 ? back : there};
-    problem->buffers[0] = (struct cox_buffer_layout){
-        .name = "a", .pitch_bytes = pitch, .stays = true};
-    problem->buffers[1] = (struct cox_buffer_layout){
-        .name = "b", .pitch_bytes = pitch, .stays = true};
-
+    suite_add_chain(problem, bench_text("jacobi2d.cl"), true, pitch);
     problem->frames = frames[size];
     problem->tolerance = 1e-5;
     problem->reference = reference;
-    suite_use_in_order(problem);
 
     float *first = suite_memory_add(problem, pitch * n, true, true);
-    if (!first || !suite_memory_add(problem, pitch * n, true, false))
+    if (!first || !suite_memory_add(problem, pitch * n, true, true))
         return false;
     suite_fill_floats(first, (size_t)n * n, 0, 1, 7);
 

@@ -75,6 +75,54 @@ void suite_frame_constants(const struct suite_problem *problem, uint32_t frame,
         problem->set_constants(problem, frame, constants);
 }
 
+void suite_add_chain(struct suite_problem *problem, const char *source, bool absolute,
+                     size_t pitch_bytes)
+{
+    static const char *const names[SUITE_CHAIN_BUFFERS] = {"in", "out", "a", "b", "c",
+                                                           "d",  "e",   "f", "g"};
+    static const struct cox_argument arguments[SUITE_CHAIN_STEPS][3] = {
+        {{.name = "from", .buffer = "in", .halo_rows = 1}, {.name = "to", .buffer = "a"}},
+        {{.name = "from", .buffer = "a", .halo_rows = 1}, {.name = "to", .buffer = "b"}},
+        {{.name = "from", .buffer = "b", .halo_rows = 1}, {.name = "to", .buffer = "c"}},
+        {{.name = "from", .buffer = "c", .halo_rows = 1}, {.name = "to", .buffer = "d"}},
+        {{.name = "from", .buffer = "d", .halo_rows = 1}, {.name = "to", .buffer = "e"}},
+        {{.name = "from", .buffer = "e", .halo_rows = 1}, {.name = "to", .buffer = "f"}},
+        {{.name = "from", .buffer = "f", .halo_rows = 1}, {.name = "to", .buffer = "g"}},
+        {{.name = "from", .buffer = "g", .halo_rows = 1}, {.name = "to", .buffer = "out"}}};
+
+    for (uint32_t s = 0; s < SUITE_CHAIN_STEPS; s++)
+        problem->passes[s] = (struct cox_pass){.source = source,
+                                               .absolute = absolute,
+                                               .arguments = arguments[s],
+                                               .fused = s > 0};
+
+    for (uint32_t b = 0; b < SUITE_CHAIN_BUFFERS; b++)
+        problem->buffers[b] = (struct cox_buffer_layout){
+            .name = names[b], .pitch_bytes = pitch_bytes, .stays = b < 2, .scratch = b >= 2};
+
+    suite_use_in_order(problem);
+    problem->use[1][0] = 1;
+    problem->use[1][1] = 0;
+}
+
+/* With an even number of steps, a frame's result is in `other`. */
+void suite_run_chain(const struct suite_problem *problem, void *const *memories,
+                     suite_step_fn *step)
+{
+    float *other = malloc(problem->memories[0].bytes);
+
+    for (uint32_t frame = 0; frame < problem->frames && other; frame++) {
+        float *in = memories[frame % 2], *out = memories[1 - frame % 2];
+
+        step(problem, memories, in, out);
+        for (int s = 1; s < SUITE_CHAIN_STEPS; s++)
+            step(problem, memories, s % 2 ? out : other, s % 2 ? other : out);
+        memcpy(out, other, problem->memories[0].bytes);
+    }
+
+    free(other);
+}
+
 void suite_use_in_order(struct suite_problem *problem)
 {
     for (uint32_t b = 0; b < COX_BUFFERS_MAX; b++)

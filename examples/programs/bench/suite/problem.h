@@ -107,6 +107,21 @@ void suite_set_fields(struct suite_problem *problem, const struct cox_field *fie
 void suite_frame_constants(const struct suite_problem *problem, uint32_t frame,
                            struct cox_constants *constants);
 
+/* Make a frame eight fused passes of one kernel, which reads a buffer `from` with one row of halo
+ * and writes a buffer `to`. Describes the first SUITE_CHAIN_BUFFERS buffers. Memories 0 and 1 are
+ * input and output of even frames, and of odd frames the other way round. */
+enum { SUITE_CHAIN_STEPS = 8, SUITE_CHAIN_BUFFERS = 1 + SUITE_CHAIN_STEPS };
+void suite_add_chain(struct suite_problem *problem, const char *source, bool absolute,
+                     size_t pitch_bytes);
+
+/* One step of such a chain in plain C. */
+typedef void suite_step_fn(const struct suite_problem *problem, void *const *memories,
+                           const float *from, float *to);
+
+/* Run the chain of all frames on memories 0 and 1: for `reference`. */
+void suite_run_chain(const struct suite_problem *problem, void *const *memories,
+                     suite_step_fn *step);
+
 /* Set `use`: buffer i uses memory i in all frames. */
 void suite_use_in_order(struct suite_problem *problem);
 
