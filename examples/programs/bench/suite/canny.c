@@ -1,4 +1,4 @@
-/* CHAI's CEDD: Canny edge detection of a video, in four passes.
+/* CHAI's CEDD: Canny edge detection of a video, by four fused passes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bench/texts.h"
 #include "list.h"
@@ -163,6 +163,7 @@ static void list_passes(struct cox_pass *passes)
                                       .kernel = kernels[p],
                                       .options = "-D TILE=16",
                                       .absolute = true,
+                                      .fused = p > 0,
                                       .arguments = halos[p]};
 
     for (int p = 0; p < 2; p++)

@@ -55,6 +55,24 @@ static struct suite_range around(struct suite_range a, struct suite_range b)
     return a;
 }
 
+/* The launches of an absolute step must begin where work-groups begin. */
+static struct suite_range to_launches(const struct suite_step *step, struct suite_range rows)
+{
+    uint32_t unit = step->pass->local_rows;
+
+    if (!step->absolute || !unit)
+        return rows;
+    if (step->pass->item_rows)
+        unit *= step->pass->item_rows;
+
+    rows.first -= rows.first % unit;
+    rows.end = (rows.end + unit - 1) / unit * unit;
+    if (rows.end > step->rows)
+        rows.end = step->rows;
+
+    return rows;
+}
+
 void suite_view_group(const struct suite_view *view, uint32_t group, struct suite_range band,
                       struct suite_range *rows)
 {
@@ -74,6 +92,7 @@ void suite_view_group(const struct suite_view *view, uint32_t group, struct suit
             else
                 *own = around(*own, band);
         }
+        *own = to_launches(step, *own);
 
         for (uint32_t a = 0; a < step->access_count; a++) {
             const struct suite_access *access = &step->accesses[a];
