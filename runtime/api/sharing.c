@@ -145,6 +145,9 @@ static void share_splits(cox_session *session, const struct cox__session_spec *p
         for (uint32_t q = lead; q <= p; q++)
             passes[q].row_alignment = common;
     }
+
+    const uint32_t last = session->pipeline.pass_count - 1;
+    session->residency.one_split = policy && !policy->assign && session->sharing[last].lead == 0;
 }
 
 void cox__sharing_choose(cox_session *session, const struct cox__session_spec *params,

@@ -585,18 +585,21 @@ static bool keeps_values(const struct cox__pipeline *pipeline, uint32_t binding)
     return false;
 }
 
-/* Whether a frame changes what it has read. */
-static bool overwrites(const struct cox__pipeline *pipeline)
+/* The bindings that a frame changes after it has read them, a bit for each. */
+static uint32_t overwritten(const struct cox__pipeline *pipeline)
 {
+    uint32_t found = 0;
+
     for (uint32_t i = 0; i < pipeline->binding_count; i++)
-        if (pipeline->bindings[i].access == COX__READ_WRITE)
-            return true;
+        found |= (uint32_t)(pipeline->bindings[i].access == COX__READ_WRITE) << i;
 
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
-        if (pipeline->passes[p].in_place)
-            return true;
+        for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+            const struct cox__binding *of = &pipeline->passes[p].bindings[i];
+            found |= (uint32_t)(of->row_access == COX__ROWS && of->access == COX__READ_WRITE) << i;
+        }
 
-    return false;
+    return found;
 }
 
 /* Find the bindings of which devices may keep rows; see struct cox__pipeline.
@@ -606,12 +609,15 @@ static bool overwrites(const struct cox__pipeline *pipeline)
  * writes in part are copied in from there, so they do not qualify either.
  *
  * A frame that loses kept rows starts over from its inputs. If the frame overwrites an input,
- * nothing is kept. */
+ * nothing is kept. Inputs that stay on devices are lost with a device anyway. */
 static uint32_t find_resident(const struct cox__pipeline *pipeline)
 {
-    uint32_t resident = 0;
+    uint32_t resident = 0, changed = overwritten(pipeline);
 
-    if (pipeline->overwrites)
+    for (uint32_t i = 0; i < pipeline->binding_count; i++)
+        if (pipeline->bindings[i].stays)
+            changed &= ~(UINT32_C(1) << i);
+    if (changed)
         return 0;
 
     for (uint32_t i = 0; i < pipeline->binding_count; i++)
@@ -688,7 +694,7 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__sessi
     if (copied) {
         take_together(out, params);
         out->in_several = find_in_several(out);
-        out->overwrites = overwrites(out);
+        out->overwrites = overwritten(out) != 0;
         out->resident = find_resident(out);
 
         status = find_stays(out, log);

@@ -193,7 +193,23 @@ static uint32_t fastest_enqueuer(const struct cox__devices *devices, uint32_t se
     return fastest;
 }
 
-/* A device that enqueues fast does not wait for slower ones. */
+/* Submit the fetches of a device, or its other bands. */
+static bool submit_bands(struct cox_session *session, struct cox__frame *frame, uint32_t device,
+                         uint32_t reserved, bool in_parts, bool fetches)
+{
+    bool progress = false;
+
+    for (uint32_t b = 0; b < frame->band_count; b++)
+        if (frame->reports[b].device == device &&
+            (frame->bands[b].kind == COX__BAND_FETCH) == fetches &&
+            may_submit(&session->devices, frame, b, reserved, false))
+            progress |= submit_band(session, frame, b, in_parts);
+
+    return progress;
+}
+
+/* A device that enqueues fast does not wait for slower ones. Fetches come first, because bands of
+ * other devices wait for them. */
 bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
 {
     bool progress = false;
@@ -203,11 +219,8 @@ bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, ui
     while (ready) {
         const uint32_t d = fastest_enqueuer(&session->devices, ready);
         ready &= ~(UINT32_C(1) << d);
-
-        for (uint32_t b = 0; b < frame->band_count; b++)
-            if (frame->reports[b].device == d &&
-                may_submit(&session->devices, frame, b, reserved, false))
-                progress |= submit_band(session, frame, b, several);
+        progress |= submit_bands(session, frame, d, reserved, several, true);
+        progress |= submit_bands(session, frame, d, reserved, several, false);
     }
 
     cox__queue_flush(session);

@@ -317,6 +317,7 @@ struct cox__kept {
  * it, and directory.c edits `kept`. */
 struct cox__residency {
     bool keeps_nothing; /* a frame's kept rows were in too many pieces */
+    bool one_split;     /* all passes use one split; by api/sharing.c, then constant */
     double byte_ns;     /* to copy one byte from a device to the host, by fetches; 0 = unknown */
     struct cox__handed_over handed_over;
     struct cox__kept kept[COX_BUFFERS_MAX]; /* as many as pipeline.kept_count */

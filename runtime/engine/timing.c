@@ -134,15 +134,18 @@ void cox__timing_learn(struct cox__device *device, uint32_t pass,
 }
 
 /* A band begins when it is enqueued or when the band before it in its queue ends, whichever is
- * later. */
+ * later. Fetches run beside bands. */
 void cox__timing_note_end(struct cox__device *device, const struct cox__queue_slot *slot,
                           struct cox_band_report *report, uint64_t end_ns)
 {
-    const uint64_t start = cox__max_u64(slot->submit_ns, device->last_end_ns);
+    uint64_t start = slot->submit_ns;
+    if (!slot->job.fetch)
+        start = cox__max_u64(start, device->last_end_ns);
     if (end_ns <= start)
         end_ns = start + 1;
 
-    device->last_end_ns = end_ns;
+    if (!slot->job.fetch)
+        device->last_end_ns = end_ns;
     report->end_ns = end_ns;
     report->wall_ns = end_ns - start;
     report->queue_ns = start - slot->submit_ns;

@@ -122,9 +122,9 @@ void cox__residency_free(struct cox__frame *frame)
 /* A row range is remembered for at least this many frames, and for less than twice as many. */
 enum { GENERATION_FRAMES = 16 };
 
-/* Rows of scratch are remembered with a margin of 1/64 of the binding on both sides, since splits
- * move. Buffers that stay have no margin: an iteration's frames are short, and its split is
- * steady. */
+/* If passes have different splits, rows of scratch are remembered with a margin of 1/64 of the
+ * binding on both sides, since splits move. Buffers that stay have no margin: an iteration's frames
+ * are short, and its split is steady. */
 enum { MARGIN_SHARE = 64 };
 
 void cox__residency_free_history(struct cox__handed_over *history)
@@ -160,13 +160,15 @@ static uint32_t history_of(const struct cox__pipeline *pipeline, uint32_t bindin
 }
 
 /* A device reads these rows, and either did not write them itself or does not keep them. */
-static void note_handed_over(struct cox__handed_over *history, const struct cox__pipeline *pipeline,
+static void note_handed_over(struct cox__residency *residency, const struct cox__pipeline *pipeline,
                              uint32_t binding, struct cox__row_range rows)
 {
+    struct cox__handed_over *history = &residency->handed_over;
     const uint32_t all = cox__kept_rows(pipeline, binding);
-    const uint32_t margin = stays(pipeline, binding) ? 0 : all / MARGIN_SHARE;
+    uint32_t margin = 0, first = 0, end = all;
 
-    uint32_t first = 0, end = all;
+    if (!residency->one_split && !stays(pipeline, binding))
+        margin = all / MARGIN_SHARE;
     if (rows.first > margin)
         first = rows.first - margin;
     if (all - rows.end > margin)
@@ -195,26 +197,98 @@ static uint32_t next_of_others(const struct cox__frame *frame, uint32_t binding,
     return end;
 }
 
-/* The device reads these rows from the host's memory. Note those that another device may have
- * handed over: all rows of scratch, and of a buffer that stays those that another device has.
- * Runs of the warm-up do not show how frames are split. */
-static void note_read(struct cox__handed_over *history, const struct cox__frame *frame,
+/* Note those of the rows that another device may have handed over: all rows of scratch, and of a
+ * buffer that stays those that another device has. */
+static void note_some(struct cox__residency *residency, const struct cox__frame *frame,
                       uint32_t binding, uint32_t device, struct cox__row_range rows)
 {
     const struct cox__pipeline *pipeline = frame->pipeline;
-    if (frame->kind == COX__FRAME_WARMUP)
-        return;
-    if (pipeline->bindings[binding].scratch)
-        note_handed_over(history, pipeline, binding, rows);
+    if (pipeline->bindings[binding].scratch && rows.first < rows.end)
+        note_handed_over(residency, pipeline, binding, rows);
     if (!frame->held.kept[binding])
         return;
 
     for (uint32_t row = rows.first, until = 0; row < rows.end; row = until) {
         row = next_of_others(frame, binding, device, row, rows.end, &until);
-        if (row == rows.end)
+        if (row >= rows.end)
             break;
-        note_handed_over(history, pipeline, binding, (struct cox__row_range){row, until});
+        note_handed_over(residency, pipeline, binding, (struct cox__row_range){row, until});
     }
+}
+
+/* The band's rows of a binding without a halo. None if each band reads all rows. */
+static struct cox__row_range own_rows_of(const struct cox__pass *pass, uint32_t binding,
+                                         const struct cox__job *job)
+{
+    const struct cox__binding *of = &pass->bindings[binding];
+    const uint32_t above = of->border_above;
+    if (!cox__by_rows(of) || of->reads_all)
+        return (struct cox__row_range){0, 0};
+
+    return (struct cox__row_range){
+        job->first_row / of->row_divisor + above,
+        cox__buffer_rows(job->first_row + job->rows, of->row_divisor) + above};
+}
+
+/* The job's device reads these rows from the host's memory. Note those that devices will hand over
+ * in later frames, too. If all passes use one split, a device reads rows of its own band only once,
+ * after the split has moved. Runs of the warm-up do not show how frames are split. */
+static void note_read(struct cox__residency *residency, const struct cox__frame *frame,
+                      const struct cox__job *job, uint32_t binding, struct cox__row_range rows)
+{
+    const uint32_t device = frame->reports[job->band].device;
+    struct cox__row_range own = {0, 0};
+    if (frame->kind == COX__FRAME_WARMUP)
+        return;
+
+    if (residency->one_split)
+        own = own_rows_of(&frame->pipeline->passes[job->pass], binding, job);
+    if (own.first == own.end)
+        own.first = own.end = rows.end;
+
+    const struct cox__row_range before = {rows.first, cox__min_u32(rows.end, own.first)};
+    const struct cox__row_range behind = {cox__max_u32(rows.first, own.end), rows.end};
+    note_some(residency, frame, binding, device, before);
+    note_some(residency, frame, binding, device, behind);
+}
+
+/* Whether a pass reads the rows of a resident binding. */
+static bool reads(const struct cox__pipeline *pipeline, uint32_t pass, uint32_t binding)
+{
+    const struct cox__binding *of = &pipeline->passes[pass].bindings[binding];
+    return is_resident(pipeline, binding) && cox__is_shared(of) &&
+           (of->access == COX__READ || cox__keeps_values(of));
+}
+
+/* If all passes use one split, the bands above and below read the job's outermost rows as halo. */
+static void note_borders(struct cox__residency *residency, const struct cox__pipeline *pipeline,
+                         const struct cox__job *job, uint32_t binding)
+{
+    const uint32_t of = history_of(pipeline, binding);
+    const struct cox__row_range written = rows_of(pipeline, job->pass, binding, job->first_row,
+                                                  job->rows);
+    const bool is_last = job->first_row + job->rows == pipeline->passes[job->pass].rows;
+    uint32_t above = 0, below = 0;
+
+    for (uint32_t p = 0; p < pipeline->pass_count; p++)
+        for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+            const struct cox__binding *reader = &pipeline->passes[p].bindings[i];
+            if (!reads(pipeline, p, i) || reader->row_access != COX__HALO ||
+                history_of(pipeline, i) != of)
+                continue;
+            above = cox__max_u32(above, reader->halo_above);
+            below = cox__max_u32(below, reader->halo_below);
+        }
+
+    const uint32_t count = written.end - written.first;
+    above = cox__min_u32(above, count);
+    below = cox__min_u32(below, count);
+    if (job->first_row && below)
+        note_handed_over(residency, pipeline, binding,
+                         (struct cox__row_range){written.first, written.first + below});
+    if (!is_last && above)
+        note_handed_over(residency, pipeline, binding,
+                         (struct cox__row_range){written.end - above, written.end});
 }
 
 /* Copy back those rows written by the job that other devices are likely to read. If they are in too
@@ -347,13 +421,6 @@ static struct stretch stretch_at(const struct cox__frame *frame, uint32_t bindin
     at.coming = cox__row_set_has(rows_at(frame, binding, COMING), row, at.rows.end, &at.rows.end);
 
     return at;
-}
-
-static bool reads(const struct cox__pipeline *pipeline, uint32_t pass, uint32_t binding)
-{
-    const struct cox__binding *of = &pipeline->passes[pass].bindings[binding];
-    return is_resident(pipeline, binding) && cox__is_shared(of) &&
-           (of->access == COX__READ || cox__keeps_values(of));
 }
 
 /* Whether each row that a band reads is on the device or in the host's memory. */
@@ -537,6 +604,13 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
 
         if (frame->status)
             return true;
+        if (frame->pipeline->overwrites) {
+            cox__log(&session->runtime->log, COX_LOG_ERROR,
+                     "frame %llu: a lost device had the only copy of some of its rows",
+                     (unsigned long long)frame->index);
+            frame->status = COX_E_DEVICE_LOST;
+            return true;
+        }
         if (frame->held.keeps)
             cox__log(&session->runtime->log, COX_LOG_WARN,
                      "frame %llu restarts: a lost device held some of its rows",
@@ -560,7 +634,7 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
 
 /* Add the ranges of the binding that the job must copy to the device. False: they are in too many
  * pieces. */
-static bool add_ranges(struct cox__handed_over *history, struct cox__frame *frame, uint32_t binding,
+static bool add_ranges(struct cox__residency *residency, struct cox__frame *frame, uint32_t binding,
                        uint32_t device, struct cox__job *job)
 {
     const struct cox__row_range needed = read_rows_of(frame->pipeline, job->pass, binding,
@@ -573,7 +647,7 @@ static bool add_ranges(struct cox__handed_over *history, struct cox__frame *fram
         if (job->range_count == COX__JOB_RANGES_MAX)
             return false;
         job->ranges[job->range_count++] = (struct cox__job_range){binding, row, until - row};
-        note_read(history, frame, binding, device, (struct cox__row_range){row, until});
+        note_read(residency, frame, job, binding, (struct cox__row_range){row, until});
     }
 
     /* Work enqueued on the device later runs after the copy, so the rows count as present. */
@@ -582,18 +656,20 @@ static bool add_ranges(struct cox__handed_over *history, struct cox__frame *fram
 }
 
 /* Fill in what the job does with a resident binding. Returns false as add_ranges does. */
-static bool fill_binding(struct cox__handed_over *history, struct cox__frame *frame,
+static bool fill_binding(struct cox__residency *residency, struct cox__frame *frame,
                          struct cox__job *job, uint32_t binding, uint32_t device)
 {
     const bool keeps = job->resident >> binding & 1;
+    const bool stays_there = frame->held.kept[binding] ||
+                             (frame->kind == COX__FRAME_WARMUP && stays(frame->pipeline, binding));
     const bool leaves = frame->held.write_through ||
-                        !(frame->pipeline->bindings[binding].scratch || frame->held.kept[binding]);
+                        !(frame->pipeline->bindings[binding].scratch || stays_there);
 
     if (reads(frame->pipeline, job->pass, binding)) {
         if (!keeps)
-            note_read(history, frame, binding, device,
+            note_read(residency, frame, job, binding,
                       read_rows_of(frame->pipeline, job->pass, binding, job->first_row, job->rows));
-        else if (!add_ranges(history, frame, binding, device, job))
+        else if (!add_ranges(residency, frame, binding, device, job))
             return false;
     }
 
@@ -608,10 +684,12 @@ static bool fill_binding(struct cox__handed_over *history, struct cox__frame *fr
         until == written.end)
         job->own_rows |= UINT32_C(1) << binding;
 
+    if (residency->one_split && frame->kind != COX__FRAME_WARMUP)
+        note_borders(residency, frame->pipeline, job, binding);
     if (leaves)
         job->out |= UINT32_C(1) << binding;
     else
-        add_back(history, frame->pipeline, job, binding);
+        add_back(&residency->handed_over, frame->pipeline, job, binding);
 
     return true;
 }
@@ -655,7 +733,7 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
     for (uint32_t i = 0; frame->held.keeps && !job->fetch && i < frame->pipeline->binding_count;
          i++) {
         if (!is_resident(frame->pipeline, i) ||
-            fill_binding(&session->residency.handed_over, frame, job, i, device))
+            fill_binding(&session->residency, frame, job, i, device))
             continue;
 
         stop_keeping(session, frame);

@@ -146,23 +146,22 @@ Test(residency, two_devices_are_given_the_rows_that_they_have_not)
     open_bench(&two_staged, SESSION(NO_WARMUP, HALVES));
     const struct copies copies = run_counted(1);
     cr_expect_eq(copies.bands, 6);
-    /* Of `a` each device fetches one row beyond the boundary, of `b` the other device's half. */
-    cr_expect_eq(copies.fetches, 4);
-    cr_expect_eq(copies.fetched_rows, 1 + 1 + ROWS / 2 + ROWS / 2);
+    /* Of `a` each device hands over the row at the boundary, of `b` each fetches the other device's half. */
+    cr_expect_eq(copies.fetches, 2);
+    cr_expect_eq(copies.fetched_rows, ROWS / 2 + ROWS / 2);
     cr_expect_eq(copies.in[1], 2);
     cr_expect_eq(copies.in[2], ROWS);
     close_bench();
 }
 
-/* From the second frame on, each device hands over at once what the other one needed before: a row of `a` and all of
- * `b`. It adds a row of `a` in case the split moves. */
+/* From the second frame on, each device hands over at once all of `b`, because the other one needed it before. */
 Test(residency, what_was_handed_over_before_is_handed_over_at_once)
 {
     open_bench(&two_staged, SESSION(NO_WARMUP, HALVES));
     run_more(1);
     const struct copies copies = run_counted(4);
     cr_expect_eq(copies.fetches, 0);
-    cr_expect_eq(copies.back_rows, 4 * (2 + 2 + ROWS));
+    cr_expect_eq(copies.back_rows, 4 * (2 + ROWS));
     cr_expect_eq(copies.in[1], 4 * 2);
     cr_expect_eq(copies.in[2], 4 * ROWS);
     close_bench();
@@ -187,10 +186,10 @@ Test(residency, a_device_without_memory_for_it_has_everything_copied)
     devices.devices[1].keeps_nothing = true;
     open_bench(&devices, SESSION(NO_WARMUP, HALVES));
     const struct copies copies = run_counted(1);
-    /* The device reads its half of `a` from the host, although it wrote it itself. It fetches one row from the
-     * other device, and the other's half of `b`. */
-    cr_expect_eq(copies.fetches, 2);
-    cr_expect_eq(copies.fetched_rows, 1 + ROWS / 2);
+    /* The device reads its half of `a` from the host, although it wrote it itself. It fetches the other's half of
+     * `b`. */
+    cr_expect_eq(copies.fetches, 1);
+    cr_expect_eq(copies.fetched_rows, ROWS / 2);
     cr_expect_eq(copies.in[1], 1);
     cr_expect_eq(copies.in[2], ROWS / 2);
     close_bench();

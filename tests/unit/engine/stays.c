@@ -107,6 +107,28 @@ Test(stays, random_splits_give_what_one_device_gives)
     }
 }
 
+/* Rows copied to devices and back by the bands that were submitted since the record was cleared. */
+struct copied {
+    uint32_t in, back, fetches, fetched;
+};
+
+static struct copied count_copied(void)
+{
+    struct copied sum = {0};
+    size_t count;
+    struct fake_record *record = fake_take_record(fake, &count);
+    for (size_t i = 0; i < count; i++)
+        if (record[i].step == FAKE_STEP_SUBMIT && record[i].fetch) {
+            sum.fetches++;
+            sum.fetched += record[i].copied_rows;
+        } else if (record[i].step == FAKE_STEP_SUBMIT) {
+            sum.in += record[i].copied_rows;
+            sum.back += record[i].back_rows;
+        }
+    free(record);
+    return sum;
+}
+
 /* With a steady split a frame copies only the rows around the border of the two bands. */
 Test(stays, a_steady_split_exchanges_border_rows_only)
 {
@@ -122,21 +144,132 @@ Test(stays, a_steady_split_exchanges_border_rows_only)
     fake_clear_record(fake);
     for (uint32_t step = 4; step < 14; step++)
         cr_assert_eq(run_step(step, false), COX_OK);
-    size_t count;
-    uint32_t in_rows = 0, back_rows = 0, fetches = 0;
-    struct fake_record *record = fake_take_record(fake, &count);
-    for (size_t i = 0; i < count; i++)
-        if (record[i].step == FAKE_STEP_SUBMIT) {
-            in_rows += record[i].copied_rows;
-            back_rows += record[i].back_rows;
-            fetches += record[i].fetch;
-        }
-    free(record);
-    cr_expect_eq(in_rows, 20);
-    cr_expect_eq(back_rows, 20);
-    cr_expect_eq(fetches, 0);
+    const struct copied copied = count_copied();
+    cr_expect_eq(copied.in, 20);
+    cr_expect_eq(copied.back, 20);
+    cr_expect_eq(copied.fetches, 0);
     fetch_and_check(14);
     close_bench();
+}
+
+/* Rows that change their device are copied once. Later frames copy border rows, of the old border as well. */
+Test(stays, a_moved_split_moves_rows_once)
+{
+    const uint32_t half[][2] = {{0, ROWS / 2}, {1, ROWS / 2}}, moved[][2] = {{0, ROWS / 2 + 12}, {1, ROWS / 2 - 12}};
+    open_buffers(&worlds[1]);
+    for (int step = 0; step < 4; step++)
+        rig_add_split(2, half);
+    rig_add_split(2, moved);
+    cr_assert_eq(try_session(SESSION(near_pass, .custom_policy = &rig_policy, .no_warmup = true)), COX_OK, "%s",
+                 rig_log(rig));
+    start_over(1);
+    for (uint32_t step = 0; step < 4; step++)
+        cr_assert_eq(run_step(step, false), COX_OK);
+
+    fake_clear_record(fake);
+    for (uint32_t step = 4; step < 10; step++)
+        cr_assert_eq(run_step(step, false), COX_OK);
+    const struct copied copied = count_copied();
+    cr_expect_eq(copied.fetched, 12); /* the first of the 13 was a border row */
+    cr_expect_eq(copied.in, 13 + 5 * 2);
+    cr_expect_eq(copied.back, 6 * (2 + 2));
+    fetch_and_check(10);
+    close_bench();
+}
+
+/* ---- a buffer that a frame changes by way of scratch ---- */
+
+static const struct cox__binding grid_bindings[] = {BY_ROWS(.name = "grid", .access = COX__READ_WRITE, .stays = true),
+                                                    BY_ROWS(.name = "between", .scratch = true)};
+static const struct cox__stage there_stage[] = {RIG_STAGE("rig_near", 0, 1)};
+static const struct cox__stage back_stage[] = {RIG_STAGE("rig_near", 1, 0)};
+static const struct cox__pass_binding there_uses[] = {{.binding = 0, .row_access = COX__HALO, .halo_rows = 1},
+                                                      {.binding = 1, .access = COX__WRITE}};
+static const struct cox__pass_binding back_uses[] = {{.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
+                                                     {.binding = 0, .access = COX__WRITE}};
+static const struct cox__pass_spec grid_passes[] = {RIG_PASS(there_uses, there_stage),
+                                                    RIG_PASS(back_uses, back_stage)};
+
+static void open_grid(const struct fake_params *world, const struct cox_policy *policy, bool no_warmup)
+{
+    open_buffers(world);
+    cr_assert_eq(try_session(&(const struct cox__session_spec){.rows = ROWS,
+                                                               .binding_count = BINDINGS,
+                                                               .bindings = grid_bindings,
+                                                               .pass_count = 2,
+                                                               .passes = grid_passes,
+                                                               .in_flight = 2,
+                                                               .allow_in_place = true,
+                                                               .no_warmup = no_warmup,
+                                                               .custom_policy = policy}),
+                 COX_OK, "%s", rig_log(rig));
+}
+
+static cox_status run_grid(void)
+{
+    cox_buffer *buffers[] = {in[0], NULL};
+    const cox_status status = cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers,
+                                                                                        .buffer_count = BINDINGS,
+                                                                                        .params = &kernel_params});
+    near_rows(now, then);
+    near_rows(then, now);
+    return status;
+}
+
+/* Without the grid the scratch is lost anyway, so it need not be on the host. */
+Test(stays, scratch_of_iterations_stays_too)
+{
+    const uint32_t half[][2] = {{0, ROWS / 2}, {1, ROWS / 2}};
+    rig_add_split(2, half);
+    open_grid(&worlds[1], &rig_policy, true);
+    start_over(1);
+    for (uint32_t step = 0; step < 4; step++)
+        cr_assert_eq(run_grid(), COX_OK, "%s", rig_log(rig));
+
+    fake_clear_record(fake);
+    for (uint32_t step = 0; step < 10; step++)
+        cr_assert_eq(run_grid(), COX_OK);
+    const struct copied copied = count_copied();
+    cr_expect_eq(copied.in, 10 * (2 + 2));
+    cr_expect_eq(copied.back, 10 * (2 + 2));
+    cr_expect_eq(copied.fetches, 0);
+    fetch_and_check(0);
+    close_bench();
+}
+
+/* Scratch that is lost between two passes ends the frame: its input is overwritten. */
+Test(stays, an_iteration_that_loses_scratch_says_so)
+{
+    static const enum fake_fault_kind kinds[] = {FAKE_EVENT_FAILS, FAKE_DEVICE_DIES, FAKE_HANGS, FAKE_SUBMIT_FAILS};
+    uint32_t lost = 0, right = 0;
+    for (rig_policy_seed = 0; rig_policy_seed < 48; rig_policy_seed++) {
+        uint64_t random = rig_policy_seed + 1000;
+        const struct fake_params *world = &worlds[rig_policy_seed % 4];
+        open_grid(world, &random_policy, false);
+        FAKE_FAULT(fake, .kind = kinds[rig_policy_seed / 4 % 4], .device = rig_random(&random) % world->device_count,
+                   .skip = 6 + rig_random(&random) % 60, .status = COX_E_DEVICE_LOST, .delay_ns = 3000000);
+
+        start_over(rig_policy_seed);
+        for (uint32_t i = 0; i < 80; i++) {
+            cox_status status = run_grid();
+            if (status == COX_OK && rig_random(&random) % 4 == 0) {
+                status = cox_session_fetch(session, in[0]);
+                if (status == COX_OK)
+                    check_rows(in[0], now, i);
+                right += status == COX_OK;
+            }
+            if (status == COX_OK)
+                continue;
+
+            cr_assert(status == COX_E_DEVICE_LOST || status == COX_E_NO_DEVICE, "%s\n%s", cox_status_name(status),
+                      rig_log(rig));
+            lost++;
+            start_over(rig_policy_seed + i);
+        }
+        close_bench();
+    }
+    cr_expect_gt(lost, 10);
+    cr_expect_gt(right, 300);
 }
 
 /* A frame ends well with the right rows, or says that rows are lost. After that the application starts over. */

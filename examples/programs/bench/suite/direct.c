@@ -11,7 +11,9 @@
 /* What is known during a run. */
 struct run {
     struct suite_direct *direct;
-    uint32_t finished[COX_DEVICES_MAX * SUITE_LANES]; /* commands before this index are done */
+    /* For each queue: commands before this index are done, or are flushed. */
+    uint32_t finished[COX_DEVICES_MAX * SUITE_LANES];
+    uint32_t flushed[COX_DEVICES_MAX * SUITE_LANES];
     uint32_t frame;                                   /* of the constants; UINT32_MAX = none yet */
 };
 
@@ -293,6 +295,29 @@ static bool host_must_wait(const struct suite_direct *direct, const struct suite
            direct->kinds[command->device].context != direct->kinds[before->device].context;
 }
 
+/* Flush all queues, with the commands before `index`. */
+static cl_int flush_all(struct run *run, uint32_t index)
+{
+    for (uint32_t q = 0; q < COX_DEVICES_MAX * SUITE_LANES; q++)
+        run->flushed[q] = index;
+
+    return for_each_queue(run->direct, clFlush);
+}
+
+/* Only flushed commands may be waited for on another queue. The command at `index` waits for
+ * `earlier`. */
+static cl_int flush_earlier(struct run *run, uint32_t earlier, uint32_t index)
+{
+    const struct suite_command *command = &run->direct->plan->commands[earlier];
+    const uint32_t queue = queue_index(command);
+
+    if (run->flushed[queue] > earlier)
+        return CL_SUCCESS;
+    run->flushed[queue] = index;
+
+    return clFlush(run->direct->devices[command->device].queues[command->lane]);
+}
+
 static cl_int run_command(struct run *run, uint32_t index)
 {
     struct suite_direct *direct = run->direct;
@@ -310,10 +335,11 @@ static cl_int run_command(struct run *run, uint32_t index)
             continue;
         if (!host_must_wait(direct, command, before)) {
             after[count++] = direct->events[earlier];
+            code = flush_earlier(run, earlier, index);
             continue;
         }
         if (!flushed)
-            code = for_each_queue(direct, clFlush);
+            code = flush_all(run, index);
         flushed = true;
         if (code == CL_SUCCESS)
             code = clWaitForEvents(1, &direct->events[earlier]);
@@ -326,7 +352,7 @@ static cl_int run_command(struct run *run, uint32_t index)
         run->frame = command->frame;
         if (direct->constants_vary)
             suite_frame_constants(direct->problem, command->frame, &direct->constants);
-        code = for_each_queue(direct, clFlush);
+        code = flush_all(run, index);
     }
     if (code != CL_SUCCESS)
         return code;
