@@ -225,9 +225,9 @@ static struct cox__row_range own_rows_of(const struct cox__pass *pass, uint32_t 
     if (!cox__by_rows(of) || of->reads_all)
         return (struct cox__row_range){0, 0};
 
-    return (struct cox__row_range){
-        job->first_row / of->row_divisor + above,
-        cox__buffer_rows(job->first_row + job->rows, of->row_divisor) + above};
+    return (struct cox__row_range){job->first_row / of->row_divisor + above,
+                                   cox__buffer_rows(job->first_row + job->rows, of->row_divisor) +
+                                       above};
 }
 
 /* The job's device reads these rows from the host's memory. Note those that devices will hand over

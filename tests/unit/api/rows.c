@@ -36,6 +36,16 @@ static struct set_up set_ups[] = {
     }                                                                                         \
     ParameterizedTest(struct set_up *set_up, rows, name)
 
+/* One set-up of each kind of memory. */
+static struct set_up few_set_ups[] = {{"cpu:2x1", "chunks"}, {"cpu:2x1=staged", "chunks"}, {"cpu:2x1,gpu", "chunks"}};
+
+#define FEW_SET_UPS(name)                                                                                 \
+    ParameterizedTestParameters(rows, name)                                                               \
+    {                                                                                                     \
+        return cr_make_param_array(struct set_up, few_set_ups, sizeof few_set_ups / sizeof *few_set_ups); \
+    }                                                                                                     \
+    ParameterizedTest(struct set_up *set_up, rows, name)
+
 static void with_llvmpipe(void)
 {
     setenv("RUSTICL_ENABLE", "llvmpipe", 1);
@@ -327,18 +337,19 @@ static const char chain_source[] =
     "    to[y * columns + x] = near(from, x, y, columns, rows);\n"
     "}\n";
 
-#define CHAIN_LINK(from_name, to_name, ...)                                                                        \
-    {                                                                                                              \
-        .source = chain_source, .absolute = true,                                                                  \
-        ARGUMENTS({.name = "from", .buffer = from_name, .halo_rows = 2}, {.name = "to", .buffer = to_name}), __VA_ARGS__ \
+#define CHAIN_LINK(from_name, to_name, ...)                                                                  \
+    {                                                                                                        \
+        .source = chain_source, .absolute = true,                                                            \
+        ARGUMENTS({.name = "from", .buffer = from_name, .halo_rows = 2}, {.name = "to", .buffer = to_name}), \
+        __VA_ARGS__                                                                                          \
     }
-#define CHAIN_PASSES                                                                                           \
-    PASSES(CHAIN_LINK("in", "a", .kernel = "plain"),                                                           \
-           CHAIN_LINK("a", "b", .kernel = "tile", .local_columns = 8, .local_rows = 4, .fused = true),         \
-           CHAIN_LINK("b", "c", .kernel = "pairs", .item_rows = 2, .fused = true),                             \
+#define CHAIN_PASSES                                                                                   \
+    PASSES(CHAIN_LINK("in", "a", .kernel = "plain"),                                                   \
+           CHAIN_LINK("a", "b", .kernel = "tile", .local_columns = 8, .local_rows = 4, .fused = true), \
+           CHAIN_LINK("b", "c", .kernel = "pairs", .item_rows = 2, .fused = true),                     \
            CHAIN_LINK("c", "out", .kernel = "plain", .fused = true))
-#define CHAIN_LAYOUTS                                                                                          \
-    LAYOUTS({.name = "in"}, {.name = "out"}, {.name = "a", .scratch = true}, {.name = "b", .scratch = true},   \
+#define CHAIN_LAYOUTS                                                                                        \
+    LAYOUTS({.name = "in"}, {.name = "out"}, {.name = "a", .scratch = true}, {.name = "b", .scratch = true}, \
             {.name = "c", .scratch = true})
 
 static uint32_t chain_near(const uint32_t *from, uint32_t x, uint32_t y, uint32_t columns, uint32_t rows)
@@ -375,7 +386,7 @@ EACH_SET_UP(fused_absolute_passes_hand_rows_on)
         run_chain();
 }
 
-EACH_SET_UP(check_mode_and_verification_know_fused_absolute_passes)
+FEW_SET_UPS(check_mode_and_verification_know_fused_absolute_passes)
 {
     open_runtime(set_up->devices);
     cr_assert_eq(create(PARAMS(.columns = W, .rows = H, CHAIN_PASSES, CHAIN_LAYOUTS, .check = true), set_up->policy),
@@ -397,7 +408,7 @@ static const char narrow_source[] =
     "    to[y * columns + x] = from[max(y - 2, 0) * columns + x] * 3 + from[min(y + 2, rows - 1) * columns + x];\n"
     "}\n";
 
-EACH_SET_UP(check_mode_finds_a_small_halo_between_fused_absolute_passes)
+FEW_SET_UPS(check_mode_finds_a_small_halo_between_fused_absolute_passes)
 {
     open_runtime(set_up->devices);
     cr_assert_eq(create(PARAMS(.columns = W, .rows = H,
@@ -410,8 +421,7 @@ EACH_SET_UP(check_mode_finds_a_small_halo_between_fused_absolute_passes)
                                        .fused = true,
                                        ARGUMENTS({.name = "from", .buffer = "a", .halo_rows = 1},
                                                  {.name = "to", .buffer = "out"})}),
-                               LAYOUTS({.name = "in"}, {.name = "out"}, {.name = "a", .scratch = true}),
-                               .check = true),
+                               LAYOUTS({.name = "in"}, {.name = "out"}, {.name = "a", .scratch = true}), .check = true),
                         set_up->policy),
                  COX_OK, "%s", logged);
     cr_expect_eq(cox_session_run(session, &(struct cox_frame){.buffers = COX_BUFFERS(buffers[0], buffers[1])}),
@@ -421,17 +431,16 @@ EACH_SET_UP(check_mode_finds_a_small_halo_between_fused_absolute_passes)
 
 EACH_SET_UP(fused_passes_of_one_dimension_hand_elements_on)
 {
-    static const char source[] =
-        "kernel void mix_near(global const uint *from, global uint *to, int rows)\n"
-        "{\n"
-        "    int i = get_global_id(0);\n"
-        "    to[i] = from[max(i - 1, 0)] * 3 + from[i] + from[min(i + 1, rows - 1)] * 7;\n"
-        "}\n";
-#define STEP(from_name, to_name, ...)                                                                                    \
-    {                                                                                                                    \
-        .source = source, .absolute = true,                                                                              \
-        ARGUMENTS({.name = "from", .buffer = from_name, .halo_rows = 1}, {.name = "to", .buffer = to_name}), __VA_ARGS__ \
-    }
+    static const char source[] = "kernel void mix_near(global const uint *from, global uint *to, int rows)\n"
+                                 "{\n"
+                                 "    int i = get_global_id(0);\n"
+                                 "    to[i] = from[max(i - 1, 0)] * 3 + from[i] + from[min(i + 1, rows - 1)] * 7;\n"
+                                 "}\n";
+#define STEP(from_name, to_name, ...)                                                                     \
+    {.source = source,                                                                                    \
+     .absolute = true,                                                                                    \
+     ARGUMENTS({.name = "from", .buffer = from_name, .halo_rows = 1}, {.name = "to", .buffer = to_name}), \
+     __VA_ARGS__}
     open_runtime(set_up->devices);
     cr_assert_eq(create(PARAMS(.rows = N,
                                PASSES(STEP("in", "a"), STEP("a", "b", .fused = true), STEP("b", "out", .fused = true)),

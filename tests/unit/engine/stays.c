@@ -187,8 +187,7 @@ static const struct cox__pass_binding there_uses[] = {{.binding = 0, .row_access
                                                       {.binding = 1, .access = COX__WRITE}};
 static const struct cox__pass_binding back_uses[] = {{.binding = 1, .row_access = COX__HALO, .halo_rows = 1},
                                                      {.binding = 0, .access = COX__WRITE}};
-static const struct cox__pass_spec grid_passes[] = {RIG_PASS(there_uses, there_stage),
-                                                    RIG_PASS(back_uses, back_stage)};
+static const struct cox__pass_spec grid_passes[] = {RIG_PASS(there_uses, there_stage), RIG_PASS(back_uses, back_stage)};
 
 static void open_grid(const struct fake_params *world, const struct cox_policy *policy, bool no_warmup)
 {

@@ -14,7 +14,7 @@ struct run {
     /* For each queue: commands before this index are done, or are flushed. */
     uint32_t finished[COX_DEVICES_MAX * SUITE_LANES];
     uint32_t flushed[COX_DEVICES_MAX * SUITE_LANES];
-    uint32_t frame;                                   /* of the constants; UINT32_MAX = none yet */
+    uint32_t frame; /* of the constants; UINT32_MAX = none yet */
 };
 
 /* --- creation --- */

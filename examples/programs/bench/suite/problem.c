@@ -91,10 +91,8 @@ void suite_add_chain(struct suite_problem *problem, const char *source, bool abs
         {{.name = "from", .buffer = "g", .halo_rows = 1}, {.name = "to", .buffer = "out"}}};
 
     for (uint32_t s = 0; s < SUITE_CHAIN_STEPS; s++)
-        problem->passes[s] = (struct cox_pass){.source = source,
-                                               .absolute = absolute,
-                                               .arguments = arguments[s],
-                                               .fused = s > 0};
+        problem->passes[s] = (struct cox_pass){
+            .source = source, .absolute = absolute, .arguments = arguments[s], .fused = s > 0};
 
     for (uint32_t b = 0; b < SUITE_CHAIN_BUFFERS; b++)
         problem->buffers[b] = (struct cox_buffer_layout){

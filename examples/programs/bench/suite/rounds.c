@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    TRIES = 3,        /* runs of a split, whose median counts */
-    TRIES_MAX = 60,   /* splits that are tried */
+    TRIES = 3,      /* runs of a split, whose median counts */
+    TRIES_MAX = 60, /* splits that are tried */
     EXCHANGE_FRAMES = 2,
     WARM_FRAMES = 96, /* the library learns in these, or in WARM_NS */
     WARM_RUNS = 2,
@@ -275,8 +275,8 @@ static bool try_library_split(struct bout *bout)
 
     if (bout->conditions->rounds == 0 || !shares_of_library(bout, shares))
         return true;
-    if (!time_hands(bout->all_hands, &found_ms) ||
-        !suite_direct_split(bout->all_hands, shares) || !time_hands(bout->all_hands, &library_ms))
+    if (!time_hands(bout->all_hands, &found_ms) || !suite_direct_split(bout->all_hands, shares) ||
+        !time_hands(bout->all_hands, &library_ms))
         return false;
 
     if (library_ms < found_ms)
