@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "passes_test.h"
+#include "engine/timing.h"
 
 TestSuite(stays, .timeout = 600);
 
@@ -175,6 +176,27 @@ Test(stays, a_moved_split_moves_rows_once)
     cr_expect_eq(copied.back, 6 * (2 + 2));
     fetch_and_check(10);
     close_bench();
+}
+
+/* A device copies fetched rows while it computes, so a band begins when the band before it has ended. */
+Test(stays, a_fetch_takes_no_time_from_a_band)
+{
+    struct cox__device device = {.last_end_ns = 1000};
+    struct cox__queue_slot band = {.submit_ns = 1100}, fetch = {.submit_ns = 1050, .job.fetch = true};
+    struct cox_band_report of_band = {0}, of_fetch = {0};
+
+    cox__timing_note_end(&device, &fetch, &of_fetch, 1900);
+    cox__timing_note_end(&device, &band, &of_band, 2000);
+    cr_expect_eq(of_fetch.wall_ns, 850);
+    cr_expect_eq(of_band.wall_ns, 900);
+    cr_expect_eq(of_band.queue_ns, 0);
+
+    band.submit_ns = fetch.submit_ns = 1500;
+    cox__timing_note_end(&device, &fetch, &of_fetch, 1900);
+    cox__timing_note_end(&device, &band, &of_band, 2300);
+    cr_expect_eq(of_fetch.wall_ns, 400);
+    cr_expect_eq(of_band.wall_ns, 300);
+    cr_expect_eq(of_band.queue_ns, 500);
 }
 
 /* ---- a buffer that a frame changes by way of scratch ---- */
