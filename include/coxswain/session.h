@@ -176,7 +176,8 @@ struct cox_argument {
     const char *buffer; /* the session's buffer; NULL = that of the same name */
 
     /* The kernel reads this many more buffer rows above and below. At the edges of the frame, or of
-     * the buffer's border, there are fewer: the kernel clamps. It takes NAME_first_row. */
+     * the buffer's border, there are fewer: the kernel clamps. It takes NAME_first_row,
+     * unless its pass is absolute. */
     uint32_t halo_rows;
 
     /* The same for one side. The larger of this and halo_rows counts. */
@@ -243,18 +244,20 @@ struct cox_pass {
 
     /* The kernel is written for one device and the whole frame. On every device, row r of a buffer
      * is row r of the frame. NAME_first_row and `first_row` are 0, and `rows` is `frame_rows`. Ids
-     * count from the frame's first work-item. So do group ids and sizes that `source` asks for.
+     * count from the frame's first work-item. Group ids and sizes that `source` asks for are those
+     * of one launch over the whole frame.
      *
-     * A band begins at a multiple of local_rows x item_rows, and only the last one is padded. If
-     * neither the pass nor the kernel states a local size, nothing is padded: work-groups at the
-     * edge are smaller. If the kernel asks for its group, all have the same size. A size that the
-     * kernel requires must be stated here too, unless bands begin at multiples of it.
+     * A band begins at a multiple of local_rows x item_rows, and only the frame's last band is
+     * padded. If neither the pass nor the kernel states a local size, nothing is padded:
+     * work-groups at the edge are smaller. If the kernel asks for its group (get_group_id and
+     * others), all have the same size. If the kernel requires a size with more than one row, state
+     * it in local_columns and local_rows, too.
      *
-     * Staged devices have memory for the whole buffer. They copy only the rows that a band uses, so
-     * halos must be declared as for other passes.
+     * Devices that copy rows to memory of their own (staged) have memory for the whole buffer. They
+     * copy only the rows that a band uses, so halos must be declared as for other passes.
      *
      * Images must be read whole. `code` is refused. Passes that are fused with this one must be
-     * absolute too. Scratch that they hand on is as large as the frame on each device. */
+     * absolute too. Scratch that they hand on takes as much device memory as a whole frame. */
     bool absolute;
 
     /* Local size in work-items. A kernel may count on it: a device that does not allow it leaves
@@ -282,20 +285,22 @@ struct cox_pass {
     const struct cox_pass *variants;
 
     /* Run on each band directly after the pass before it in the list, without waiting for other
-     * bands. A pass and those that are fused with it form a group. Before a pass that is not fused,
-     * devices exchange the rows that they need.
+     * bands. A pass and those that are fused with it form a group. Devices exchange rows before the
+     * first pass of a group only.
      *
      * The first pass of a group says rows, devices, policy and `done` for all; in the others these
      * are an error. Columns, options, local sizes and item sizes are each pass's own.
      *
      * What one pass of a group writes for a later one is scratch, and each band has its own. The
-     * writing pass also computes the halo rows that the later one reads, so `rows` and `first_row`
-     * of its kernel include them. It writes nothing else. No other pass writes that buffer, and no
-     * other group uses it.
+     * writing pass writes no other buffer. No other pass writes that scratch, so eight steps need
+     * seven scratch buffers. No other group uses it.
      *
-     * A kernel that writes or reads such scratch takes NAME_first_row, unless its pass is absolute.
-     * It finds buffer row `row` at (row - NAME_first_row). So does a kernel of such a group that
-     * reads any other buffer by rows. */
+     * The writing pass also computes the halo rows that later passes read. Declare each pass's own
+     * halo; the library adds them up. `rows` and `first_row` include the additional rows, unless the
+     * pass is absolute.
+     *
+     * A kernel of such a group takes NAME_first_row of the scratch, and of every buffer that it reads
+     * by rows. It finds buffer row `row` at (row - NAME_first_row). Absolute passes need none. */
     bool fused;
 
     const char *name;    /* for messages; NULL = the kernel's */
