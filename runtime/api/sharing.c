@@ -147,7 +147,8 @@ static void share_splits(cox_session *session, const struct cox__session_spec *p
     }
 
     const uint32_t last = session->pipeline.pass_count - 1;
-    session->residency.one_split = policy && !policy->assign && session->sharing[last].lead == 0;
+    const struct cox_policy *first = find_policy(params, passes[0].policy);
+    session->residency.one_split = first && !first->assign && session->sharing[last].lead == 0;
 }
 
 void cox__sharing_choose(cox_session *session, const struct cox__session_spec *params,

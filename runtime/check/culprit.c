@@ -51,6 +51,14 @@ static void report(struct cox__scene *scene, uint32_t binding, size_t offset, co
 
     uint32_t first, end;
     cox__poison_rows(scene, binding, &first, &end);
+    if (cox__is_own(of)) {
+        cox__finding_add(scene, COX__FINDING_READS, binding,
+                         "reads %s, but the band's fused passes compute rows %u to %u only; %s "
+                         "depends on it; set a larger halo_rows",
+                         where.text, first, end - 1, result);
+        return;
+    }
+
     const int64_t row = cox__finding_row(scene, binding, offset);
     const int64_t above = of->border_above;
     const int64_t all = (int64_t)cox__buffer_rows(scene->pass->rows, of->row_divisor) +

@@ -356,7 +356,8 @@ static bool writes_own(const struct cox__pass *pass, uint32_t stage, uint32_t bi
 }
 
 /* Rows at whose multiples the launches of a stage must begin. Other passes than absolute ones tell
- * their kernels where a launch begins, and groups count from there. */
+ * their kernels where a launch begins, and groups count from there. opencl/work_group.c looks for a
+ * size of groups that fits, or refuses the kernel. */
 static uint32_t launch_unit(const struct cox__pass *pass, const struct cox__stage *stage)
 {
     uint64_t unit = 1;
@@ -365,7 +366,7 @@ static uint32_t launch_unit(const struct cox__pass *pass, const struct cox__stag
         const struct cox__variant *variant = &stage->variants[v];
         uint64_t rows = variant->item_rows;
 
-        /* Without a stated size, the groups at the edge are smaller. */
+        /* Otherwise the groups at the edge are smaller. */
         if (variant->local_rows || cox__sources_ask_group(variant->source))
             rows = group_rows(pass, stage, variant);
         unit = cox__pipeline_lcm_bounded(unit, rows, pass->rows);
@@ -609,7 +610,7 @@ static uint32_t overwritten(const struct cox__pipeline *pipeline)
  * writes in part are copied in from there, so they do not qualify either.
  *
  * A frame that loses kept rows starts over from its inputs. If the frame overwrites an input,
- * nothing is kept. Inputs that stay on devices are lost with a device anyway. */
+ * nothing is kept. Inputs that stay on devices are, as a rule, lost with a device. */
 static uint32_t find_resident(const struct cox__pipeline *pipeline)
 {
     uint32_t resident = 0, changed = overwritten(pipeline);

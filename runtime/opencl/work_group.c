@@ -157,8 +157,16 @@ void cox__cl_work_group_divide(const size_t global[2], size_t local[2])
         local[d] = divisor(global[d], local[d]);
 }
 
+/* Rows that a stage of an absolute pass computes above and below a band, of which work-groups must
+ * leave no rest. 0 if it computes the whole frame. */
+static uint32_t extent_of(const struct cox__pass *pass, const struct cox__cl_stage *made)
+{
+    const uint32_t extent = pass->extents[made->stage - pass->stages];
+    return extent < pass->rows ? extent : 0;
+}
+
 /* In an absolute pass nothing is padded, so that a kernel need not compare its ids. The last group
- * is smaller, or the size divides the columns, the rows of the frame and those of each band. */
+ * is smaller, or the size divides the columns, the rows of the frame and those of each launch. */
 static void fit(const struct cox__pass *pass, struct cox__cl_stage *made,
                 const struct cox__cl_group_shape *shape)
 {
@@ -171,8 +179,9 @@ static void fit(const struct cox__pass *pass, struct cox__cl_stage *made,
     if (pass->row_alignment < pass->rows)
         unit = pass->row_alignment / made->variant->item_rows;
 
+    const size_t extent = extent_of(pass, made) / made->variant->item_rows;
     size_t *rows = &made->local[of_rows];
-    while (unit % *rows || shape->rows % *rows)
+    while (unit % *rows || shape->rows % *rows || extent % *rows)
         --*rows;
     if (of_rows)
         made->local[0] = divisor(shape->columns, made->local[0]);
@@ -263,7 +272,8 @@ static cox_status take_required(const struct cox__instance *instance, const stru
 
     /* Only the last band of an absolute pass may be padded. */
     const uint64_t rows = (uint64_t)required[of_rows] * made->variant->item_rows;
-    if (pass->absolute && pass->row_alignment < pass->rows && pass->row_alignment % rows)
+    const bool splits = pass->row_alignment < pass->rows && pass->row_alignment % rows;
+    if (pass->absolute && (splits || extent_of(pass, made) % rows))
         return cox__cl_arguments_mistake(
             instance, made, " requires groups of %zu x %zu; set local_columns and local_rows",
             required[0], required[1]);

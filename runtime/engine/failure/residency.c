@@ -292,7 +292,7 @@ static void note_borders(struct cox__residency *residency, const struct cox__pip
 }
 
 /* Copy back those rows written by the job that other devices are likely to read. If they are in too
- * many pieces, copy back the whole band. */
+ * many pieces, copy back the rows between the last ones as well. */
 static void add_back(const struct cox__handed_over *history, const struct cox__pipeline *pipeline,
                      struct cox__job *job, uint32_t binding)
 {
@@ -318,8 +318,11 @@ static void add_back(const struct cox__handed_over *history, const struct cox__p
             continue;
         }
 
+        if (job->back_count == COX__JOB_BACK_MAX && last) {
+            last->count = until - last->first;
+            continue;
+        }
         if (job->back_count == COX__JOB_BACK_MAX) {
-            job->back_count = before;
             job->out |= UINT32_C(1) << binding;
             return;
         }
@@ -721,6 +724,8 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
     job->resident = 0;
     if (frame->held.keeps)
         job->resident = session->devices.list[device].resident;
+    if (session->residency.keeps_nothing)
+        job->resident &= frame->pipeline->stays;
     job->out = job->own_rows = 0;
     job->range_count = job->back_count = 0;
     if (frame->pipeline->stays)
