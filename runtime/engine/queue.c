@@ -36,12 +36,22 @@ static struct cox__queue_slot *free_slot(const struct cox__queue *queue)
     return NULL;
 }
 
+/* Whether no band is under way, apart from fetches. */
 static bool is_empty(const struct cox__queue *queue)
 {
     uint32_t busy = 0;
     for (uint32_t i = 0; i < queue->slot_count; i++)
-        busy += queue->slots[i].state != COX__SLOT_FREE;
+        busy += queue->slots[i].state != COX__SLOT_FREE && !queue->slots[i].job.fetch;
     return busy == 0;
+}
+
+/* Whether a fetch leaves a slot for the device's own band. */
+static bool has_room_for_fetch(const struct cox__queue *queue)
+{
+    uint32_t free = 0;
+    for (uint32_t i = 0; i < queue->slot_count; i++)
+        free += queue->slots[i].state == COX__SLOT_FREE;
+    return free > 1 || queue->slot_count == 1;
 }
 
 /* The host memory that the slot's job uses for a binding; NULL = none. */
@@ -202,6 +212,7 @@ static bool submit_bands(struct cox_session *session, struct cox__frame *frame, 
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (frame->reports[b].device == device &&
             (frame->bands[b].kind == COX__BAND_FETCH) == fetches &&
+            (!fetches || has_room_for_fetch(session->devices.list[device].queue)) &&
             may_submit(&session->devices, frame, b, reserved, false))
             progress |= submit_band(session, frame, b, in_parts);
 

@@ -358,9 +358,19 @@ static uint32_t chain_near(const uint32_t *from, uint32_t x, uint32_t y, uint32_
     return from[up * columns + x] * 3 + from[down * columns + x] * 5;
 }
 
+/* Other content for each frame, so that rows of an earlier frame are wrong. */
+static void change_input(void)
+{
+    static uint32_t seed = 1;
+    for (uint32_t e = 0; e < MEMORY / 4; e++)
+        data_of(0)[e] = (e + 77 * seed) * 2246822519u;
+    seed++;
+}
+
 static void run_chain(void)
 {
     static uint32_t stage[3][W * H];
+    change_input();
     for (uint32_t at = 0; at < W * H; at++)
         stage[0][at] = chain_near(data_of(0), at % W, at / W, W, H);
     for (uint32_t at = 0; at < W * H; at++)
@@ -450,15 +460,61 @@ EACH_SET_UP(fused_passes_of_one_dimension_hand_elements_on)
                         set_up->policy),
                  COX_OK, "%s", logged);
 
-    static uint32_t model[4][N];
-    memcpy(model[0], data_of(0), sizeof model[0]);
-    for (int s = 0; s < 3; s++)
-        for (uint32_t i = 0; i < N; i++)
-            model[s + 1][i] = model[s][i ? i - 1 : 0] * 3 + model[s][i] + model[s][i < N - 1 ? i + 1 : i] * 7;
     for (int frame = 0; frame < 3; frame++) {
+        static uint32_t model[4][N];
+        change_input();
+        memcpy(model[0], data_of(0), sizeof model[0]);
+        for (int s = 0; s < 3; s++)
+            for (uint32_t i = 0; i < N; i++)
+                model[s + 1][i] = model[s][i ? i - 1 : 0] * 3 + model[s][i] + model[s][i < N - 1 ? i + 1 : i] * 7;
         memset(data_of(1), 0xee, MEMORY);
         run(COX_BUFFERS(buffers[0], buffers[1]));
         cr_assert_arr_eq(data_of(1), model[3], sizeof model[3]);
+    }
+}
+
+/* The reader's stated groups are larger than those that the library would choose for the writer. */
+EACH_SET_UP(groups_of_fused_absolute_passes_fit_each_launch)
+{
+    static const char source[] =
+        "kernel void writer(global const uint *from, global uint *to, int columns)\n"
+        "{\n"
+        "    int x = get_global_id(0), y = get_group_id(1) * get_local_size(1) + get_local_id(1);\n"
+        "    to[y * columns + x] = from[y * columns + x] * 3 + y;\n"
+        "}\n"
+        "kernel void reader(global const uint *from, global uint *to, int columns, int rows)\n"
+        "{\n"
+        "    int x = get_global_id(0), y = get_global_id(1);\n"
+        "    to[y * columns + x] = from[max(y - 2, 0) * columns + x] + 5 * from[min(y + 2, rows - 1) * columns + x];\n"
+        "}\n";
+    enum { COLUMNS = 4, ROWS = 256 };
+    open_runtime(set_up->devices);
+    cr_assert_eq(create(PARAMS(.columns = COLUMNS, .rows = ROWS,
+                               PASSES({.source = source,
+                                       .kernel = "writer",
+                                       .absolute = true,
+                                       ARGUMENTS({.name = "from", .buffer = "in"}, {.name = "to", .buffer = "a"})},
+                                      {.source = source,
+                                       .kernel = "reader",
+                                       .absolute = true,
+                                       .fused = true,
+                                       .local_columns = 2,
+                                       .local_rows = 16,
+                                       ARGUMENTS({.name = "from", .buffer = "a", .halo_rows = 2},
+                                                 {.name = "to", .buffer = "out"})}),
+                               LAYOUTS({.name = "in"}, {.name = "out"}, {.name = "a", .scratch = true})),
+                        set_up->policy),
+                 COX_OK, "%s", logged);
+    for (int frame = 0; frame < 3; frame++) {
+        change_input();
+        run(COX_BUFFERS(buffers[0], buffers[1]));
+        for (uint32_t at = 0; at < COLUMNS * ROWS; at++) {
+            const uint32_t y = at / COLUMNS, x = at % COLUMNS, up = y > 2 ? y - 2 : 0,
+                           down = y + 2 < ROWS ? y + 2 : ROWS - 1;
+            const uint32_t *from = data_of(0);
+            cr_assert_eq(data_of(1)[at], from[up * COLUMNS + x] * 3 + up + 5 * (from[down * COLUMNS + x] * 3 + down),
+                         "row %u", y);
+        }
     }
 }
 
@@ -958,6 +1014,11 @@ Test(rows, what_does_not_fit_is_refused)
     static const char required[] =
         "kernel __attribute__((reqd_work_group_size(8, 8, 1))) void f(global uint *out, int columns)\n"
         "{ out[get_global_id(1) * columns + get_global_id(0)] = 1; }\n";
+    static const char required_writer[] =
+        "kernel __attribute__((reqd_work_group_size(8, 8, 1))) void f(global uint *out, int columns)\n"
+        "{ out[get_global_id(1) * columns + get_global_id(0)] = 1; }\n"
+        "kernel void g(global const uint *out, global uint *last, int columns)\n"
+        "{ last[get_global_id(1) * columns + get_global_id(0)] = out[get_global_id(0)]; }\n";
     open_runtime("cpu:2x1");
 
     refuse("local_columns is 8 and item_columns is 0",
@@ -980,6 +1041,15 @@ Test(rows, what_does_not_fit_is_refused)
                           {.name = "out"})));
     refuse("requires groups of 8 x 8; set local_columns and local_rows",
            PARAMS(.columns = W, .rows = H, PASSES({.source = required, .absolute = true})));
+    refuse("requires groups of 8 x 8; set local_columns and local_rows",
+           PARAMS(.columns = W, .rows = 256,
+                  PASSES({.source = required_writer, .kernel = "f", .absolute = true},
+                         {.source = required_writer,
+                          .kernel = "g",
+                          .absolute = true,
+                          .fused = true,
+                          ARGUMENTS({.name = "out", .halo_rows = 2}, {.name = "last"})}),
+                  LAYOUTS({.name = "out", .scratch = true}, {.name = "last"})));
     refuse("a variant of kernel f sets fused or absolute",
            PARAMS(.columns = W, .rows = H,
                   PASSES({.source = copies,

@@ -178,6 +178,33 @@ Test(stays, a_moved_split_moves_rows_once)
     close_bench();
 }
 
+/* A split that drifts leaves old borders behind, which neighbours may need. They never make a device copy its whole
+ * band. */
+Test(stays, a_drifting_split_copies_no_whole_bands)
+{
+    open_buffers(&worlds[1]);
+    for (uint32_t step = 0; step < 20; step++) {
+        const uint32_t first = ROWS / 2 - 40 + 4 * step;
+        rig_add_split(2, (const uint32_t[][2]){{0, first}, {1, ROWS - first}});
+    }
+    cr_assert_eq(try_session(SESSION(near_pass, .custom_policy = &rig_policy, .no_warmup = true)), COX_OK, "%s",
+                 rig_log(rig));
+    start_over(1);
+    uint32_t whole = 0;
+    for (uint32_t step = 0; step < 44; step++) {
+        size_t count;
+        fake_clear_record(fake);
+        cr_assert_eq(run_step(step, false), COX_OK);
+        struct fake_record *record = fake_take_record(fake, &count);
+        for (size_t i = 0; i < count; i++)
+            whole += record[i].step == FAKE_STEP_SUBMIT && !record[i].fetch && record[i].kept == 0;
+        free(record);
+    }
+    cr_expect_eq(whole, 0);
+    fetch_and_check(44);
+    close_bench();
+}
+
 /* A device copies fetched rows while it computes, so a band begins when the band before it has ended. */
 Test(stays, a_fetch_takes_no_time_from_a_band)
 {
