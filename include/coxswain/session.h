@@ -296,11 +296,12 @@ struct cox_pass {
      * seven scratch buffers. No other group uses it.
      *
      * The writing pass also computes the halo rows that later passes read. Declare each pass's own
-     * halo; the library adds them up. `rows` and `first_row` include the additional rows, unless the
-     * pass is absolute.
+     * halo; the library adds them up. `rows` and `first_row` include the additional rows, unless
+     * the pass is absolute.
      *
-     * A kernel of such a group takes NAME_first_row of the scratch, and of every buffer that it reads
-     * by rows. It finds buffer row `row` at (row - NAME_first_row). Absolute passes need none. */
+     * A kernel of such a group takes NAME_first_row of the scratch, and of every buffer that it
+     * reads by rows. It finds buffer row `row` at (row - NAME_first_row). Absolute passes need
+     * none. */
     bool fused;
 
     const char *name;    /* for messages; NULL = the kernel's */
