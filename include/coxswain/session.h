@@ -253,8 +253,8 @@ struct cox_pass {
      * others), all have the same size. If the kernel requires a size with more than one row, state
      * it in local_columns and local_rows, too.
      *
-     * Devices that copy rows to memory of their own (staged) have memory for the whole buffer. They
-     * copy only the rows that a band uses, so halos must be declared as for other passes.
+     * Staged devices, which have separate memory, allocate the whole buffer. They copy only the
+     * rows that a band uses, so halos must be declared as for other passes.
      *
      * Images must be read whole. `code` is refused. Passes that are fused with this one must be
      * absolute too. Scratch that they hand on takes as much device memory as a whole frame. */
