@@ -356,7 +356,7 @@ static bool writes_own(const struct cox__pass *pass, uint32_t stage, uint32_t bi
 }
 
 /* Rows at whose multiples the launches of a stage must begin. Other passes than absolute ones tell
- * their kernels where a launch begins, and groups count from there. opencl/work_group.c looks for a
+ * their kernels where a launch begins, and groups count from there. Then work_group.c looks for a
  * size of groups that fits, or refuses the kernel. */
 static uint32_t launch_unit(const struct cox__pass *pass, const struct cox__stage *stage)
 {

@@ -134,7 +134,7 @@ void cox__timing_learn(struct cox__device *device, uint32_t pass,
 }
 
 /* A band begins when it is enqueued or when the band before it in its queue ends, whichever is
- * later. Fetches run beside bands. */
+ * later. Fetches and bands overlap. */
 void cox__timing_note_end(struct cox__device *device, const struct cox__queue_slot *slot,
                           struct cox_band_report *report, uint64_t end_ns)
 {
