@@ -231,8 +231,8 @@ static struct cox__row_range own_rows_of(const struct cox__pass *pass, uint32_t 
 }
 
 /* The job's device reads these rows from the host's memory. Note those that devices will hand over
- * in later frames, too. If all passes use one split, a device reads rows of its own band only once,
- * after the split has moved. Runs of the warm-up do not show how frames are split. */
+ * in later frames, too. If all passes use one split, a band's own rows are read only once, after
+ * the split has moved. Runs of the warm-up do not show how frames are split. */
 static void note_read(struct cox__residency *residency, const struct cox__frame *frame,
                       const struct cox__job *job, uint32_t binding, struct cox__row_range rows)
 {

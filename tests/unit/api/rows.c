@@ -29,22 +29,17 @@ static struct set_up set_ups[] = {
     {"cpu:2x1=staged", "static"}, {"cpu=staged", "single"},     {"gpu", "single"},
     {"gpu=staged", "single"},     {"cpu:2x1,gpu", "chunks"},    {"cpu:2x1,gpu=staged", "chunks"}};
 
-#define EACH_SET_UP(name)                                                                     \
-    ParameterizedTestParameters(rows, name)                                                   \
-    {                                                                                         \
-        return cr_make_param_array(struct set_up, set_ups, sizeof set_ups / sizeof *set_ups); \
-    }                                                                                         \
-    ParameterizedTest(struct set_up *set_up, rows, name)
-
 /* One set-up of each kind of memory. */
 static struct set_up few_set_ups[] = {{"cpu:2x1", "chunks"}, {"cpu:2x1=staged", "chunks"}, {"cpu:2x1,gpu", "chunks"}};
 
-#define FEW_SET_UPS(name)                                                                                 \
-    ParameterizedTestParameters(rows, name)                                                               \
-    {                                                                                                     \
-        return cr_make_param_array(struct set_up, few_set_ups, sizeof few_set_ups / sizeof *few_set_ups); \
-    }                                                                                                     \
+#define WITH(name, list)                                                             \
+    ParameterizedTestParameters(rows, name)                                          \
+    {                                                                                \
+        return cr_make_param_array(struct set_up, list, sizeof list / sizeof *list); \
+    }                                                                                \
     ParameterizedTest(struct set_up *set_up, rows, name)
+#define EACH_SET_UP(name) WITH(name, set_ups)
+#define FEW_SET_UPS(name) WITH(name, few_set_ups)
 
 static void with_llvmpipe(void)
 {

@@ -130,22 +130,34 @@ static struct copied count_copied(void)
     return sum;
 }
 
+/* A session with the splits of the rig, at its first step. */
+static void open_near(void)
+{
+    cr_assert_eq(try_session(SESSION(near_pass, .custom_policy = &rig_policy, .no_warmup = true)), COX_OK, "%s",
+                 rig_log(rig));
+    start_over(1);
+}
+
+/* Run steps 0 to end - 1, and count what steps 4 and later copy. */
+static struct copied copied_from_step_4(uint32_t end)
+{
+    for (uint32_t step = 0; step < end; step++) {
+        if (step == 4)
+            fake_clear_record(fake);
+        cr_assert_eq(run_step(step, false), COX_OK);
+    }
+
+    return count_copied();
+}
+
 /* With a steady split a frame copies only the rows around the border of the two bands. */
 Test(stays, a_steady_split_exchanges_border_rows_only)
 {
     const uint32_t half[][2] = {{0, ROWS / 2}, {1, ROWS / 2}};
     open_buffers(&worlds[1]);
     rig_add_split(2, half);
-    cr_assert_eq(try_session(SESSION(near_pass, .custom_policy = &rig_policy, .no_warmup = true)), COX_OK, "%s",
-                 rig_log(rig));
-    start_over(1);
-    for (uint32_t step = 0; step < 4; step++)
-        cr_assert_eq(run_step(step, false), COX_OK);
-
-    fake_clear_record(fake);
-    for (uint32_t step = 4; step < 14; step++)
-        cr_assert_eq(run_step(step, false), COX_OK);
-    const struct copied copied = count_copied();
+    open_near();
+    const struct copied copied = copied_from_step_4(14);
     cr_expect_eq(copied.in, 20);
     cr_expect_eq(copied.back, 20);
     cr_expect_eq(copied.fetches, 0);
@@ -161,16 +173,8 @@ Test(stays, a_moved_split_moves_rows_once)
     for (int step = 0; step < 4; step++)
         rig_add_split(2, half);
     rig_add_split(2, moved);
-    cr_assert_eq(try_session(SESSION(near_pass, .custom_policy = &rig_policy, .no_warmup = true)), COX_OK, "%s",
-                 rig_log(rig));
-    start_over(1);
-    for (uint32_t step = 0; step < 4; step++)
-        cr_assert_eq(run_step(step, false), COX_OK);
-
-    fake_clear_record(fake);
-    for (uint32_t step = 4; step < 10; step++)
-        cr_assert_eq(run_step(step, false), COX_OK);
-    const struct copied copied = count_copied();
+    open_near();
+    const struct copied copied = copied_from_step_4(10);
     cr_expect_eq(copied.fetched, 12); /* the first of the 13 was a border row */
     cr_expect_eq(copied.in, 13 + 5 * 2);
     cr_expect_eq(copied.back, 6 * (2 + 2));
@@ -187,9 +191,7 @@ Test(stays, a_drifting_split_copies_no_whole_bands)
         const uint32_t first = ROWS / 2 - 40 + 4 * step;
         rig_add_split(2, (const uint32_t[][2]){{0, first}, {1, ROWS - first}});
     }
-    cr_assert_eq(try_session(SESSION(near_pass, .custom_policy = &rig_policy, .no_warmup = true)), COX_OK, "%s",
-                 rig_log(rig));
-    start_over(1);
+    open_near();
     uint32_t whole = 0;
     for (uint32_t step = 0; step < 44; step++) {
         size_t count;

@@ -151,8 +151,8 @@ static size_t power_of_two(size_t bound)
     return power;
 }
 
-/* Take the local size that the pass states or the kernel requires. If there is none, choose
- * work-items side by side in a row, and in several rows on a GPU. */
+/* Take the local size that the pass states or the kernel requires. Otherwise choose
+ * neighbouring work-items of a row, and several rows on a GPU. */
 static bool choose_group(const struct suite_direct *direct, struct suite_hand *hand, uint32_t s)
 {
     const struct suite_step *step = &direct->view.steps[s];

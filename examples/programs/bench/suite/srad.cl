@@ -1,6 +1,8 @@
 /* Speckle-reducing anisotropic diffusion of an image, one iteration in three kernels.
  *
- *   srad_sums      sums[row] = (sum of the row, sum of the squares), for the speckle `noise`
+ * The kernels:
+ *
+ *   srad_sums      sums[row] = (sum of the row, sum of the squares)
  *   srad_factors   the four differences of each point, and its diffusion coefficient in 0 .. 1
  *   srad_update    image += rate * (sum of coefficient x difference)
  *
