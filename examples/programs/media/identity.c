@@ -48,6 +48,25 @@ static bool hash_file(int fd, struct file_identity *out)
     return read;
 }
 
+static int64_t ns_of(struct timespec time)
+{
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+bool file_state_of(int fd, struct file_state *out)
+{
+    struct stat about;
+    if (fd < 0 || fstat(fd, &about) || !S_ISREG(about.st_mode))
+        return false;
+
+    *out = (struct file_state){.device = about.st_dev,
+                               .inode = about.st_ino,
+                               .bytes = (uint64_t)about.st_size,
+                               .modified_ns = ns_of(about.st_mtim),
+                               .changed_ns = ns_of(about.st_ctim)};
+    return true;
+}
+
 bool file_identify(const char *path, struct file_identity *out, struct error *error)
 {
     struct stat about;

@@ -19,6 +19,16 @@ struct file_identity {
 /* False, and `error` says why, if it is not a regular file or cannot be read. */
 bool file_identify(const char *path, struct file_identity *out, struct error *error);
 
+/* What the file system says of a file. It differs after each change, also if the samples of
+ * file_identify do not: but it differs for a copy, too. */
+struct file_state {
+    uint64_t device, inode, bytes;
+    int64_t modified_ns, changed_ns; /* the content; the content or the attributes */
+};
+
+/* False if it is not a regular file. */
+bool file_state_of(int fd, struct file_state *out);
+
 /* FNV-1a, 64 bits. */
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes);

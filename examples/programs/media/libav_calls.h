@@ -48,9 +48,7 @@
     X(av_guess_frame_rate)             \
     X(av_guess_sample_aspect_ratio)    \
     X(av_interleaved_write_frame)      \
-    X(av_log_default_callback)         \
     X(av_log_set_callback)             \
-    X(av_log_set_level)                \
     X(av_malloc)                       \
     X(av_mallocz)                      \
     X(av_match_list)                   \
@@ -73,6 +71,7 @@
     X(avcodec_find_encoder_by_name)    \
     X(avcodec_flush_buffers)           \
     X(avcodec_free_context)            \
+    X(avcodec_get_class)               \
     X(avcodec_get_name)                \
     X(avcodec_open2)                   \
     X(avcodec_parameters_copy)         \
@@ -88,6 +87,7 @@
     X(avformat_close_input)            \
     X(avformat_find_stream_info)       \
     X(avformat_free_context)           \
+    X(avformat_get_class)              \
     X(avformat_new_stream)             \
     X(avformat_open_input)             \
     X(avformat_query_codec)            \

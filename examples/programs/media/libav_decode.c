@@ -32,6 +32,11 @@ int libav_is_cancelled(void *user)
     return atomic_load(&input->source.cancelled);
 }
 
+int libav_index_is_cancelled(void *user)
+{
+    return libav_is_cancelled(user);
+}
+
 static void note_fault(struct libav *libav, const char *fault, int code)
 {
     if (libav->fault)
@@ -104,8 +109,10 @@ static enum video_read handle_no_frame(struct video_input *input, int code, stru
         return libav_feed(input, error);
     if (code == AVERROR_EOF && libav->fault)
         return libav_fail_frame(input, libav->fault, libav->fault_code, error);
-    if (code == AVERROR_EOF)
+    if (code == AVERROR_EOF) {
+        libav_notice_end(input);
         return VIDEO_READ_END;
+    }
 
     if (libav->fault && ++libav->damaged > LIBAV_DAMAGED_MAX)
         return libav_fail_frame(input, "cannot be decoded", code, error);
@@ -117,6 +124,7 @@ static enum video_read handle_no_frame(struct video_input *input, int code, stru
 enum video_read libav_decode(struct video_input *input, struct error *error)
 {
     struct libav *libav = input->state;
+    char message[LIBAV_MESSAGE_BYTES];
     int code;
     while ((code = lib.avcodec_receive_frame(libav->decoder, libav->frame))) {
         const enum video_read result = handle_no_frame(input, code, error);
@@ -126,6 +134,10 @@ enum video_read libav_decode(struct video_input *input, struct error *error)
 
     if (libav->frame->decode_error_flags || libav->frame->flags & AV_FRAME_FLAG_CORRUPT)
         return libav_fail_frame(input, "damaged", 0, error);
+
+    /* Decoders work ahead: it may be a later frame that is damaged. */
+    if (libav_complaints_mismatch(&libav->complaints, message, sizeof message))
+        return libav_fail_frame(input, message, 0, error);
     libav->begun = true;
     return VIDEO_READ_FRAME;
 }

@@ -176,31 +176,34 @@ enum { KEPT_MOST = 64 };
 struct head {
     char magic[16];
     uint32_t format_version, codec_version; /* of libavformat and libavcodec, as they were loaded */
+    struct libav_index_key key;
     uint64_t frame_count, access_count;
 };
 
-static struct head head_of(const struct libav_index *index)
+static struct head head_of(const struct libav_index *index, const struct libav_index_key *key)
 {
-    return (struct head){.magic = "coxswain-index2",
+    return (struct head){.magic = "coxswain-index3",
                          .format_version = lib.avformat_version(),
                          .codec_version = lib.avcodec_version(),
+                         .key = *key,
                          .frame_count = index->frame_count,
                          .access_count = index->access_count};
 }
 
-/* Whether the index was made by these libraries. */
-static bool is_of_now(const struct head *head)
+/* Whether the index was made by these libraries, for this key. */
+static bool is_for(const struct head *head, const struct libav_index_key *key)
 {
-    const struct head now = head_of(&(struct libav_index){.times = NULL});
-    return !memcmp(head->magic, now.magic, sizeof now.magic) &&
-           head->format_version == now.format_version && head->codec_version == now.codec_version;
+    const struct libav_index none = {.frame_count = head->frame_count,
+                                     .access_count = head->access_count};
+    const struct head wanted = head_of(&none, key);
+    return !memcmp(head, &wanted, sizeof wanted);
 }
 
 static bool name_index(char *path, size_t bytes, const char *folder,
-                       const struct file_identity *file, int stream)
+                       const struct libav_index_key *key)
 {
-    const int length = snprintf(path, bytes, "%s/index-%016" PRIx64 "-%" PRIx64 "-%d", folder,
-                                file->hash, file->bytes, stream);
+    const uint64_t hash = hash_bytes(HASH_START, key, sizeof *key);
+    const int length = snprintf(path, bytes, "%s/index-%016" PRIx64, folder, hash);
     return length > 0 && (size_t)length < bytes;
 }
 
@@ -234,13 +237,13 @@ static void drop_oldest(const char *folder)
 }
 
 void libav_index_keep(const struct libav_index *index, const char *folder,
-                      const struct file_identity *file, int stream)
+                      const struct libav_index_key *key)
 {
-    const struct head head = head_of(index);
+    const struct head head = head_of(index, key);
     char path[4500];
     struct outfile *to;
     struct error error;
-    if (!name_index(path, sizeof path, folder, file, stream) || !outfile_open(&to, path, &error))
+    if (!name_index(path, sizeof path, folder, key) || !outfile_open(&to, path, &error))
         return;
     const size_t times = index->frame_count * sizeof *index->times;
     const size_t access = index->access_count * sizeof *index->access;
@@ -271,12 +274,13 @@ static bool is_sound(const struct libav_index *index)
     return index->frame_count > 0;
 }
 
-static bool read_index(struct libav_index *index, FILE *from, uint64_t bytes)
+static bool read_index(struct libav_index *index, const struct libav_index_key *key, FILE *from,
+                       uint64_t bytes)
 {
     struct head head;
     uint64_t check = 0;
 
-    if (fread(&head, 1, sizeof head, from) != sizeof head || !is_of_now(&head) ||
+    if (fread(&head, 1, sizeof head, from) != sizeof head || !is_for(&head, key) ||
         head.frame_count > bytes / sizeof *index->times ||
         head.access_count > bytes / sizeof *index->access ||
         sizeof head + head.frame_count * sizeof *index->times +
@@ -300,20 +304,20 @@ static bool read_index(struct libav_index *index, FILE *from, uint64_t bytes)
 }
 
 bool libav_index_load(struct libav_index *index, const char *folder,
-                      const struct file_identity *file, int stream)
+                      const struct libav_index_key *key)
 {
     char path[4500];
     struct stat about;
 
     memset(index, 0, sizeof *index);
-    if (!name_index(path, sizeof path, folder, file, stream))
+    if (!name_index(path, sizeof path, folder, key))
         return false;
     FILE *from = fopen(path, "rb");
     if (!from)
         return false;
 
     const bool read = !fstat(fileno(from), &about) &&
-                      read_index(index, from, (uint64_t)about.st_size);
+                      read_index(index, key, from, (uint64_t)about.st_size);
     fclose(from);
     if (read)
         (void)utimensat(AT_FDCWD, path, NULL, 0); /* it is in use: drop_oldest keeps it */

@@ -43,13 +43,21 @@ uint64_t libav_index_find(const struct libav_index *index, uint64_t frame);
 
 void libav_index_free(struct libav_index *index);
 
-/* Keep the index of a file's stream in a folder, and load it from there. An index from another
- * version of FFmpeg's libraries is not loaded. The oldest ones are removed if there are many. A
- * failure to keep is silent. */
+/* What an index belongs to: one stream of one file, as it was then. A file that is repaired in place
+ * has the same length, and may have the same samples. */
+struct libav_index_key {
+    struct file_state file;
+    uint64_t samples; /* file_identify's hash */
+    int64_t stream;
+};
+
+/* Keep an index in a folder, and load it from there. An index from another version of FFmpeg's
+ * libraries is not loaded. The oldest ones are removed if there are many. A failure to keep is
+ * silent. */
 void libav_index_keep(const struct libav_index *index, const char *folder,
-                      const struct file_identity *file, int stream);
+                      const struct libav_index_key *key);
 bool libav_index_load(struct libav_index *index, const char *folder,
-                      const struct file_identity *file, int stream);
+                      const struct libav_index_key *key);
 
 /* Sort frames' times. False: two are equal. */
 bool libav_times_sort(int64_t *times, uint64_t count);

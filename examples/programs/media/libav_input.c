@@ -19,6 +19,7 @@
 static void configure(struct libav *libav)
 {
     libav->decoder->thread_count = 0; /* one per core */
+    libav->decoder->err_recognition = AV_EF_CRCCHECK;
     libav->decoder->max_pixels = (int64_t)VIDEO_PIXELS_MAX;
     libav->decoder->opaque = libav;
     libav->decoder->get_buffer2 = libav_get_buffer;
@@ -67,6 +68,7 @@ static void close_input(struct video_input *input)
     lib.avformat_close_input(&libav->container);
 
     libav_index_free(&libav->index);
+    libav_complaints_end(&libav->complaints);
     free(libav->path);
     free(libav);
     input->state = NULL;
@@ -85,6 +87,7 @@ static bool decode_first(struct video_input *input, struct error *error)
     if (result == VIDEO_READ_END)
         return error_set(error, "it has no complete frame");
 
+    libav->skipped = libav->damaged;
     libav->waiting = result == VIDEO_READ_FRAME;
     return libav->waiting;
 }
@@ -102,6 +105,7 @@ static bool open_input(struct video_input *input, struct error *error)
     if (!libav)
         return error_set(error, "out of memory");
     input->state = libav;
+    libav_complaints_begin(&libav->complaints);
     libav->position = -1;
     libav->time = AV_NOPTS_VALUE;
     const uint64_t missing = libav_missing_bytes(input->path);
@@ -121,8 +125,10 @@ static bool open_input(struct video_input *input, struct error *error)
     const AVIOInterruptCB interrupt = {libav_is_cancelled, input};
     libav->container = libav_open_container(input->path, interrupt, error);
     if (libav->container && open_decoder(libav, error) && decode_first(input, error) &&
-        libav_describe(input, error))
+        libav_describe(input, error)) {
+        libav_notice_begin(input);
         return true;
+    }
 
 fail:
     close_input(input);
@@ -149,6 +155,7 @@ const struct video_reader video_reader_libav = {.open = open_input,
                                                 .seek = libav_seek,
                                                 .close = close_input,
                                                 .lender = &libav_lender,
-                                                .producer = find_producer};
+                                                .producer = find_producer,
+                                                .notice = libav_notice};
 
 #endif

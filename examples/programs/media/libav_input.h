@@ -6,8 +6,10 @@
 #ifndef LIBAV_INPUT_H
 #define LIBAV_INPUT_H
 
+#include "frame_gaps.h"
 #include "libav_frames.h"
 #include "libav_index.h"
+#include "libav_messages.h"
 #include "video_kinds.h"
 
 /* Some damage before the first frame is usual: a recording may begin anywhere in a stream. */
@@ -35,6 +37,11 @@ struct libav {
     char *path;
     char cut[64]; /* the message if the file is shorter than its header says; "" = it is whole */
 
+    struct libav_complaints complaints;
+    struct frame_gaps gaps;
+    uint64_t missing_at_end; /* frames that the header promises after the last one */
+    uint32_t skipped;        /* damaged packets before the film's first frame */
+
     uint32_t damaged; /* decoding errors before the first frame, or after a fault */
     bool begun;       /* a frame has been decoded */
     bool waiting;     /* `frame` has been decoded and not been read */
@@ -59,7 +66,8 @@ static inline const char *libav_name(const char *name)
 
 /* --- libav_probe.c ---------------------------------------------------------------------------- */
 
-/* How many bytes of a Matroska file are missing from its end. libavformat does not report them. */
+/* How many bytes of a Matroska or MPEG-TS file are missing from its end. libavformat does not report
+ * them. */
 uint64_t libav_missing_bytes(const char *path);
 
 /* --- libav_decode.c --------------------------------------------------------------------------- */
@@ -68,8 +76,10 @@ uint64_t libav_missing_bytes(const char *path);
 enum video_read libav_fail_frame(const struct video_input *input, const char *what, int code,
                                  struct error *error);
 
-/* An AVIOInterruptCB whose argument is the input. */
+/* AVIOInterruptCBs whose argument is the input. The second one is for reading the index: messages
+ * about that container do not count. */
 int libav_is_cancelled(void *input);
+int libav_index_is_cancelled(void *input);
 
 /* Send the next packet of the video to the decoder, or the end of the stream. */
 enum video_read libav_feed(struct video_input *input, struct error *error);
@@ -99,6 +109,17 @@ void libav_copy_rows(const struct video_planes *planes, const AVFrame *from, voi
 /* video_reader.read */
 enum video_read libav_read(struct video_input *input, void *const memory[],
                            const size_t pitch_bytes[], struct error *error);
+
+/* --- libav_notice.c --------------------------------------------------------------------------- */
+
+/* Begin to look for gaps, after libav_describe. */
+void libav_notice_begin(struct video_input *input);
+
+/* The film has ended: find out whether its header promises more frames. */
+void libav_notice_end(struct video_input *input);
+
+/* video_reader.notice */
+bool libav_notice(struct video_input *input, uint32_t n, char *text, size_t bytes);
 
 /* --- libav_lend.c ----------------------------------------------------------------------------- */
 

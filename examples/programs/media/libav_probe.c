@@ -81,25 +81,59 @@ static uint64_t ebml_size(const uint8_t *bytes, size_t count, size_t *at)
     return value == unknown ? 0 : value;
 }
 
-uint64_t libav_missing_bytes(const char *path)
+/* How many bytes are missing from the end of a Matroska file. */
+static uint64_t missing_of_matroska(const uint8_t *bytes, size_t count, uint64_t there)
 {
     static const char segment[] = "\x18\x53\x80\x67";
-    uint8_t bytes[512];
-    struct stat about;
-    size_t count = read_beginning(path, bytes, sizeof bytes), at = MAGIC_BYTES;
-
-    if (count < 16 || memcmp(bytes, matroska_magic, MAGIC_BYTES) || stat(path, &about))
+    size_t at = MAGIC_BYTES;
+    if (count < 16 || memcmp(bytes, matroska_magic, MAGIC_BYTES))
         return 0;
+
     const uint64_t head = ebml_size(bytes, count, &at);
     if (head > count || at + head + MAGIC_BYTES > count ||
         memcmp(bytes + at + head, segment, MAGIC_BYTES))
         return 0;
 
     at += (size_t)head + MAGIC_BYTES;
-    const uint64_t body = ebml_size(bytes, count, &at), there = (uint64_t)about.st_size;
+    const uint64_t body = ebml_size(bytes, count, &at);
     if (!body || body >= INT64_MAX || at + body <= there)
         return 0;
     return at + body - there;
+}
+
+/* The same for MPEG-TS: packets of 188 bytes, which begin with a sync byte. Discs and cameras put
+ * a time of 4 bytes before each, broadcasters 16 bytes of correction behind it. */
+static uint64_t missing_of_mpegts(const uint8_t *bytes, size_t count, uint64_t there)
+{
+    static const struct {
+        size_t packet, sync;
+    } kinds[] = {{188, 0}, {192, 4}, {204, 0}};
+    enum { SYNC = 0x47, PACKETS = 4 };
+
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        size_t found = 0;
+        for (size_t at = kinds[k].sync; at < count && found < PACKETS && bytes[at] == SYNC;
+             at += kinds[k].packet)
+            found++;
+
+        const uint64_t rest = there % kinds[k].packet;
+        if (found == PACKETS)
+            return rest ? kinds[k].packet - rest : 0;
+    }
+    return 0;
+}
+
+uint64_t libav_missing_bytes(const char *path)
+{
+    uint8_t bytes[1024];
+    struct stat about;
+    const size_t count = read_beginning(path, bytes, sizeof bytes);
+    if (stat(path, &about))
+        return 0;
+
+    const uint64_t there = (uint64_t)about.st_size;
+    const uint64_t missing = missing_of_matroska(bytes, count, there);
+    return missing ? missing : missing_of_mpegts(bytes, count, there);
 }
 
 #endif

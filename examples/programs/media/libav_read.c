@@ -55,6 +55,15 @@ static void note_time(struct video_input *input, int64_t time)
         atomic_store(&input->rate_varies, true);
 }
 
+/* Gaps before the first frame that is wanted do not count. */
+static void note_gap(struct video_input *input, bool skipped)
+{
+    struct libav *libav = input->state;
+    if (skipped)
+        libav->gaps.before = FRAME_GAPS_NO_TIME;
+    frame_gaps_add(&libav->gaps, input->next_frame, input->time);
+}
+
 enum video_read libav_next_frame(struct video_input *input, bool skipped, struct error *error)
 {
     struct libav *libav = input->state;
@@ -68,6 +77,7 @@ enum video_read libav_next_frame(struct video_input *input, bool skipped, struct
         return libav_fail_frame(input, what, 0, error);
     input->time = libav->frame->best_effort_timestamp;
     note_time(input, skipped ? AV_NOPTS_VALUE : input->time);
+    note_gap(input, skipped);
     return VIDEO_READ_FRAME;
 }
 

@@ -9,20 +9,23 @@
 #include "libav_input.h"
 
 #include <inttypes.h>
-#include <sys/stat.h>
 
 /* Reading a smaller file takes no time. */
 enum { KEPT_LEAST_BYTES = 1 << 26 };
 
-/* The folder for the index of this file; NULL: it is not kept. Sets `file`. */
-static const char *index_folder(const char *path, struct file_identity *file, char *folder,
-                                size_t bytes)
+/* The folder for the input's index; NULL: it is not kept. Sets `key`. */
+static const char *index_folder(const struct video_input *input, struct libav_index_key *key,
+                                char *folder, size_t bytes)
 {
-    struct stat about;
+    const struct libav *libav = input->state;
+    struct file_identity samples;
     struct error error;
-    if (stat(path, &about) || about.st_size < KEPT_LEAST_BYTES ||
-        !file_identify(path, file, &error))
+    *key = (struct libav_index_key){.stream = libav->stream};
+    if (input->no_cache || !file_state_of(input->watch_fd, &key->file) ||
+        key->file.bytes < KEPT_LEAST_BYTES || !file_identify(libav->path, &samples, &error))
         return NULL;
+
+    key->samples = samples.hash;
     return cache_folder(folder, bytes);
 }
 
@@ -31,17 +34,18 @@ static enum libav_indexed need_index(struct video_input *input, struct error *er
 {
     struct libav *libav = input->state;
     struct libav_index *index = &libav->index;
-    struct file_identity file;
+    struct libav_index_key key;
     char place[4096];
 
     if (index->frame_count)
         return LIBAV_INDEXED;
-    const char *folder = index_folder(libav->path, &file, place, sizeof place);
-    if (folder && libav_index_load(index, folder, &file, libav->stream))
+    const char *folder = index_folder(input, &key, place, sizeof place);
+    if (folder && libav_index_load(index, folder, &key))
         return LIBAV_INDEXED;
 
     AVFormatContext *container =
-        libav_open_container(libav->path, (AVIOInterruptCB){libav_is_cancelled, input}, error);
+        libav_open_container(libav->path, (AVIOInterruptCB){libav_index_is_cancelled, input},
+                             error);
     if (!container)
         return LIBAV_INDEX_FAILED;
     enum libav_indexed result = LIBAV_NO_INDEX;
@@ -52,7 +56,7 @@ static enum libav_indexed need_index(struct video_input *input, struct error *er
     lib.avformat_close_input(&container);
 
     if (folder && result == LIBAV_INDEXED)
-        libav_index_keep(index, folder, &file, libav->stream);
+        libav_index_keep(index, folder, &key);
     return result;
 }
 
@@ -64,6 +68,7 @@ static bool begin_at(struct libav *libav, const struct libav_access *access)
     libav->waiting = libav->begun = false;
     libav->damaged = 0;
     libav->fault = NULL;
+    libav_complaints_clear(&libav->complaints);
     if (lib.av_seek_frame(libav->container, libav->stream, access->seek, AVSEEK_FLAG_BACKWARD) < 0)
         return false;
 
@@ -170,6 +175,7 @@ bool libav_seek(struct video_input *input, uint64_t frames, enum video_read *res
 
     libav->access++;
     *result = decode_from(input, frames, error);
+    libav->gaps.before = libav->index.times[frames - 1];
     return true;
 }
 

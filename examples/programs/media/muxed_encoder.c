@@ -4,6 +4,7 @@
 
 #if COX_HAVE_LIBAV
 
+#include "libav_messages.h"
 #include "muxed_parts.h"
 
 #include <stdio.h>
@@ -11,39 +12,21 @@
 
 enum { NAME_BYTES = 64, VALUE_BYTES = 256, DEFAULT_RATE = 25 };
 
-/* --- Why an encoder cannot be opened ---------------------------------------------------------- */
-
-/* libavcodec's error codes say little, but its log says which option is wrong. The first such line
- * is kept, on the thread that opens an encoder. */
-static _Thread_local struct {
-    bool wanted;
-    char text[200];
-} reason;
-
-static void keep_reason(void *object, int level, const char *format, va_list args)
-{
-    (void)object;
-    if (!reason.wanted || level > AV_LOG_ERROR || *reason.text)
-        return;
-    vsnprintf(reason.text, sizeof reason.text, format, args);
-    reason.text[strcspn(reason.text, "\r\n")] = 0;
-}
-
 static bool open_codec(AVCodecContext *encoder, struct error *error)
 {
-    reason.text[0] = 0;
-    reason.wanted = true;
-    lib.av_log_set_callback(keep_reason);
+    char reason[LIBAV_MESSAGE_BYTES];
     const char *name = encoder->codec->name; /* a failed opening forgets it */
-    int code = lib.avcodec_open2(encoder, NULL, NULL);
 
-    lib.av_log_set_callback(lib.av_log_default_callback);
-    reason.wanted = false;
+    /* libavcodec's error codes say little, but its messages say which option is wrong. */
+    libav_messages_keep(reason, sizeof reason);
+    const int code = lib.avcodec_open2(encoder, NULL, NULL);
+    libav_messages_keep(NULL, 0);
     if (code >= 0)
         return true;
-    char what[NAME_BYTES + sizeof reason.text + 80];
+
+    char what[NAME_BYTES + sizeof reason + 80];
     snprintf(what, sizeof what, "encoder %.64s does not accept these frames or options%s%s", name,
-             *reason.text ? ": " : "", reason.text);
+             *reason ? ": " : "", reason);
     return libav_fail(what, code, error);
 }
 

@@ -109,6 +109,15 @@ enum video_read video_input_skip(struct video_input *input, uint64_t frames, str
 /* False if the file is shorter than its header says, or ends within a frame. */
 bool video_input_whole(const struct video_input *input);
 
+/* Keep no index of a container's frames in the cache folder, and use none. Call this first. */
+void video_input_without_cache(struct video_input *input);
+
+/* What may be wrong with the frames although reading went on: gaps in their times, errors that a
+ * decoder concealed, a file that changed meanwhile. Ask after the last read. `n` counts from 0;
+ * false: there is no such notice. The text does not name the file. */
+enum { VIDEO_NOTICE_BYTES = 320 };
+bool video_input_notice(struct video_input *input, uint32_t n, char *text, size_t bytes);
+
 /* Count the frames exactly, before the first one is read. Reads a container once for this. False,
  * and `error` says why, for pipes, for files that are cut off or cannot be read. */
 bool video_input_count(struct video_input *input, uint64_t *frames, struct error *error);

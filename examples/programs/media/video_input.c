@@ -5,6 +5,8 @@
 #include "video_rows.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -30,6 +32,17 @@ static bool may_read(const struct video_input *input, enum video_read *result, s
     return !atomic_load(&input->source.cancelled);
 }
 
+/* Whether the file is shorter than it was when it was opened: then this end is not the film's. */
+static bool was_truncated(const struct video_input *input, struct error *error)
+{
+    struct file_state state;
+    if (!file_state_of(input->watch_fd, &state) || state.bytes >= input->opened.bytes)
+        return false;
+
+    error_set(error, "the file was truncated to %" PRIu64 " bytes while it was read", state.bytes);
+    return true;
+}
+
 /* Count a frame that was read, and keep an error. */
 static enum video_read count_frame(struct video_input *input, enum video_read result,
                                    struct error *error)
@@ -39,6 +52,8 @@ static enum video_read count_frame(struct video_input *input, enum video_read re
         result = VIDEO_READ_ERROR;
     }
 
+    if (result == VIDEO_READ_END && was_truncated(input, error))
+        result = VIDEO_READ_ERROR;
     if (result == VIDEO_READ_ERROR) {
         input->failed = true;
         input->error = *error;
@@ -85,6 +100,27 @@ enum video_read video_input_skip(struct video_input *input, uint64_t frames, str
 bool video_input_whole(const struct video_input *input)
 {
     return !input->cut;
+}
+
+void video_input_without_cache(struct video_input *input)
+{
+    input->no_cache = true;
+}
+
+static bool has_changed(const struct video_input *input)
+{
+    struct file_state state;
+    return file_state_of(input->watch_fd, &state) &&
+           (state.modified_ns != input->opened.modified_ns || state.bytes != input->opened.bytes);
+}
+
+bool video_input_notice(struct video_input *input, uint32_t n, char *text, size_t bytes)
+{
+    if (has_changed(input) && !n--) {
+        snprintf(text, bytes, "the file changed while it was read");
+        return true;
+    }
+    return input->reader->notice && input->reader->notice(input, n, text, bytes);
 }
 
 bool video_input_count(struct video_input *input, uint64_t *frames, struct error *error)
@@ -170,6 +206,8 @@ void video_input_close(struct video_input **input)
     if ((*input)->reader->close)
         (*input)->reader->close(*input);
     video_source_close(&(*input)->source);
+    if ((*input)->watch_fd >= 0)
+        close((*input)->watch_fd);
     free(*input);
     *input = NULL;
 }

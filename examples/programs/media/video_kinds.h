@@ -5,6 +5,7 @@
 #ifndef VIDEO_KINDS_H
 #define VIDEO_KINDS_H
 
+#include "identity.h"
 #include "video_format.h"
 #include "video_producer.h"
 #include "video_source.h"
@@ -48,11 +49,17 @@ struct video_reader {
 
     /* video_input_producer; NULL = the file itself, or what writes to the source. */
     void (*producer)(struct video_input *input, struct video_producer *producer);
+
+    /* video_input_notice; NULL = none of its own. */
+    bool (*notice)(struct video_input *input, uint32_t n, char *text, size_t bytes);
 };
 
 struct video_input {
     const struct video_reader *reader;
-    const char *path; /* during open only */
+    const char *path;         /* during open only */
+    int watch_fd;             /* of the file; -1 = it is not watched */
+    struct file_state opened; /* when it was opened */
+    bool no_cache;
     struct video_format format;
     struct video_planes planes;
     struct video_source source; /* containers use it for cancelling only */

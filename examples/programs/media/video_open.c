@@ -1,10 +1,13 @@
 /* Opening video: the first bytes tell the kind.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include "picture_kinds.h"
 #include "video_kinds.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool begins(const uint8_t *bytes, size_t count, const char *with)
 {
@@ -106,9 +109,23 @@ static struct video_input *allocate(struct error *error)
         return NULL;
     }
 
+    input->watch_fd = -1;
     input->time = VIDEO_NO_TIME;
     video_source_open_memory(&input->source, NULL, 0);
     return input;
+}
+
+/* Remember the file as it is now, to notice changes. */
+static void watch(struct video_input *input)
+{
+    if (strcmp(input->path, "-"))
+        input->watch_fd = open(input->path, O_PATH | O_CLOEXEC);
+    else
+        input->watch_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (!file_state_of(input->watch_fd, &input->opened) && input->watch_fd >= 0) {
+        close(input->watch_fd); /* a pipe's writer must see that its reader has gone */
+        input->watch_fd = -1;
+    }
 }
 
 bool video_input_open(struct video_input **out, const char *path, const struct video_raw *raw,
@@ -120,6 +137,7 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
         return false;
 
     input->path = path;
+    watch(input);
     if (raw && raw->given)
         take_raw(input, raw);
     else if (!choose_kind(input, path, error))
@@ -135,6 +153,8 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
 
 fail:
     video_source_close(&input->source);
+    if (input->watch_fd >= 0)
+        close(input->watch_fd);
     free(input);
     return false;
 }

@@ -264,7 +264,7 @@ static bool analyse(struct analysis *analysis)
 
     if (!make_slots(analysis) || !make_session(analysis) ||
         !part_begin(&analysis->part, options->output, &profile, analysis->range.first) ||
-        !count_frames(analysis, &last))
+        !count_frames(analysis, &last) || !source_was_sound(from))
         return false;
 
     analysis->counted = analysis->part.count;

@@ -50,6 +50,7 @@ const char option_help[] =
     "  --size WxH          raw frames: their size\n"
     "  --format NAME       raw frames: yuv420p10, p010, nv12, rgba16f, ...; default: by the file's name\n"
     "  --rate FPS          frames per second, such as 25, 23.976 or 24000/1001\n"
+    "  --strict            fail if frames may be missing or damaged; default: warn, unless it is certain\n"
     "\n"
     "Frames of the video:\n"
     "  --start N           first frame, counted from 0 (default 0)\n"

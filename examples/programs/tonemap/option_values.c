@@ -534,6 +534,8 @@ static bool *flag_field(struct options *options, int which)
         return &options->trust_metadata;
     case OPTION_NO_CACHE:
         return &options->no_cache;
+    case OPTION_STRICT:
+        return &options->strict;
     case OPTION_CHECK_KERNELS:
         return &options->check_kernels;
     case OPTION_HASH:

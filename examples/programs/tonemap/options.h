@@ -102,7 +102,7 @@ struct options {
     bool trust_metadata;
     bool overwrite;
     bool progress_json;
-    bool no_cache, hash, verbose, quiet;
+    bool no_cache, strict, hash, verbose, quiet;
     bool verify; /* compare with each device alone, too */
     bool check_kernels;
 };

@@ -16,6 +16,8 @@ bool source_open(struct source *from)
     if (!video_input_open(&from->input, options->input, &options->raw, &error))
         return message_file_error(options->input, &error);
 
+    if (options->no_cache)
+        video_input_without_cache(from->input);
     from->format = video_input_format(from->input);
     uint64_t first = options->start;
     if (options->to == OUTPUT_PNG)
@@ -24,6 +26,23 @@ bool source_open(struct source *from)
         return message_error("%s: has no frame %" PRIu64 "; the last frame is %" PRIu64,
                              options->input, first, from->format->frames - 1);
     return true;
+}
+
+bool source_was_sound(const struct source *from)
+{
+    const char *input = from->options->input;
+    const bool strict = from->options->strict;
+    char notice[VIDEO_NOTICE_BYTES];
+    bool sound = true;
+
+    for (uint32_t n = 0; video_input_notice(from->input, n, notice, sizeof notice); n++) {
+        sound = !strict;
+        if (strict)
+            message_error("%s: %s", input, notice);
+        else
+            message_warning("%s: %s", input, notice);
+    }
+    return sound;
 }
 
 bool source_is_packed_rgb(const struct cox_video_format *pixel)

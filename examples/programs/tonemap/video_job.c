@@ -674,7 +674,7 @@ static bool deliver(struct job *job)
     progress_clear(&job->progress);
     warn_of_rate(job);
 
-    bool good = film_good(job);
+    bool good = film_good(job) && source_was_sound(&job->from);
     if (good)
         messages_show_warnings();
 

@@ -1,0 +1,44 @@
+/* libav's own messages. It prints none; its errors are counted for the input that they are about.
+ *
+ * Decoders conceal damage and say so only in a message: the frame looks healthy to their caller.
+ * Thread-safety: safe from any thread. Decoders call from threads of their own.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIBAV_MESSAGES_H
+#define LIBAV_MESSAGES_H
+
+#include "libav_calls.h"
+
+#include <pthread.h>
+
+enum { LIBAV_MESSAGE_BYTES = 160 };
+
+/* The errors about one input. */
+struct libav_complaints {
+    pthread_mutex_t lock;
+    uint64_t count;
+    char first[LIBAV_MESSAGE_BYTES];
+    bool checksum; /* data differ from their checksum */
+    char mismatch[LIBAV_MESSAGE_BYTES];
+};
+
+/* Receive all messages, from now on. libav_load calls this. */
+void libav_messages_begin(void);
+
+/* A decoder's errors are counted if its `opaque` is a struct libav, a container's if its interrupt
+ * callback is libav_is_cancelled. */
+void libav_complaints_begin(struct libav_complaints *complaints);
+
+/* Forget them: reading goes on at another place. */
+void libav_complaints_clear(struct libav_complaints *complaints);
+void libav_complaints_end(struct libav_complaints *complaints);
+
+/* Whether data differed from their checksum; then `text` is the message. */
+bool libav_complaints_mismatch(struct libav_complaints *complaints, char *text, size_t bytes);
+
+/* The number of errors, and the first one. */
+uint64_t libav_complaints_count(struct libav_complaints *complaints, char *text, size_t bytes);
+
+/* Until the next call with NULL, copy this thread's first error message to `text`. */
+void libav_messages_keep(char *text, size_t bytes);
+
+#endif

@@ -1,0 +1,119 @@
+/* What may be wrong with a container's frames although reading went on.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "video_kinds.h"
+
+#if COX_HAVE_LIBAV
+
+#include "libav_input.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void libav_notice_begin(struct video_input *input)
+{
+    struct libav *libav = input->state;
+    const struct video_rational rate = input->format.rate, tick = input->format.tick;
+    double interval = 0;
+
+    if (rate.num && tick.num)
+        interval = (double)rate.den * tick.den / ((double)rate.num * tick.num);
+    frame_gaps_begin(&libav->gaps, interval);
+}
+
+/* When the video ends by its header, in ticks of its time base; AV_NOPTS_VALUE = unknown. */
+static int64_t promised_end(const struct libav *libav)
+{
+    const AVFormatContext *container = libav->container;
+    const AVStream *stream = container->streams[libav->stream];
+    const int64_t start = stream->start_time == AV_NOPTS_VALUE ? 0 : stream->start_time;
+    if (stream->duration > 0)
+        return start + stream->duration;
+
+    /* The container's duration includes sound, which may be longer. */
+    if (container->duration <= 0 || container->nb_streams > 1)
+        return AV_NOPTS_VALUE;
+    int64_t end = container->duration;
+    if (container->start_time != AV_NOPTS_VALUE)
+        end += container->start_time;
+
+    /* Some writers of FLV count the time before the first frame. */
+    return lib.av_rescale_q(end, AV_TIME_BASE_Q, stream->time_base) - (int64_t)libav->gaps.interval;
+}
+
+void libav_notice_end(struct video_input *input)
+{
+    struct libav *libav = input->state;
+    if (libav->gaps.interval <= 0)
+        return;
+    const int64_t end = promised_end(libav);
+
+    /* The last frame lasts for one interval. */
+    if (end != AV_NOPTS_VALUE)
+        libav->missing_at_end = frame_gaps_until(&libav->gaps, end - (int64_t)libav->gaps.interval);
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static const char *are(uint64_t count)
+{
+    return count == 1 ? " is" : "s are";
+}
+
+static bool tell_skipped(struct libav *libav, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "damage before the first frame: %" PRIu32 " packet%s left out",
+             libav->skipped, are(libav->skipped));
+    return libav->skipped;
+}
+
+static bool tell_gaps(struct libav *libav, char *text, size_t bytes)
+{
+    const struct frame_gaps *gaps = &libav->gaps;
+    snprintf(text, bytes,
+             "%" PRIu64 " frame%s missing by the frames' times, in %" PRIu64
+             " gap%s; the first gap is before frame %" PRIu64 " (the first is 0)",
+             gaps->missing, are(gaps->missing), gaps->gaps, plural(gaps->gaps), gaps->first);
+    return frame_gaps_found(gaps);
+}
+
+static bool tell_backwards(struct libav *libav, char *text, size_t bytes)
+{
+    const struct frame_gaps *gaps = &libav->gaps;
+    snprintf(text, bytes,
+             "%" PRIu64 " frame%s not later than the one before; the first is frame %" PRIu64
+             " (the first is 0)",
+             gaps->backwards, are(gaps->backwards), gaps->first_backwards);
+    return gaps->backwards;
+}
+
+static bool tell_end(struct libav *libav, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%" PRIu64 " frame%s missing at the end, by the length in the header",
+             libav->missing_at_end, are(libav->missing_at_end));
+    return libav->missing_at_end;
+}
+
+static bool tell_errors(struct libav *libav, char *text, size_t bytes)
+{
+    char first[LIBAV_MESSAGE_BYTES];
+    const uint64_t errors = libav_complaints_count(&libav->complaints, first, sizeof first);
+    snprintf(text, bytes, "frames may be damaged: libav reports %" PRIu64 " error%s, the first: %s",
+             errors, plural(errors), first);
+    return errors;
+}
+
+bool libav_notice(struct video_input *input, uint32_t n, char *text, size_t bytes)
+{
+    static bool (*const tell[])(struct libav *, char *, size_t) = {
+        tell_skipped, tell_gaps, tell_backwards, tell_end, tell_errors};
+
+    for (size_t i = 0; i < sizeof tell / sizeof tell[0]; i++)
+        if (tell[i](input->state, text, bytes) && !n--)
+            return true;
+    return false;
+}
+
+#endif
