@@ -101,7 +101,8 @@ equal "$(video a.mp4 sample_aspect_ratio)" 4:3 "the samples' shape"
 
 for end in mkv mp4; do
     run 0 "a rate that varies, $end" "$work/varies.mkv" -o v.$end
-    equal "$(cat "$work/err")" '' "nothing to warn of"
+    contains err '^cox-tonemap: warning: .*varies.mkv: 11 frames are missing by the frames. times, in 2 gaps; .* frame 16 '
+    counts 1 err .
     finished "v.$end" "$work/varies.mkv" 50
 done
 

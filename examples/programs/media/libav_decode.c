@@ -88,6 +88,7 @@ enum video_read libav_feed(struct video_input *input, struct error *error)
     const bool ours = libav->packet->stream_index == libav->stream;
     const bool damaged = libav->packet->flags & AV_PKT_FLAG_CORRUPT;
     if (ours) {
+        libav->packets++;
         if (libav->packet->pos >= 0)
             libav->position = libav->packet->pos;
         code = lib.avcodec_send_packet(libav->decoder, libav->packet);

@@ -39,6 +39,7 @@ struct libav {
 
     struct libav_complaints complaints;
     struct frame_gaps gaps;
+    uint64_t packets;        /* of the video that were read */
     uint64_t missing_at_end; /* frames that the header promises after the last one */
     uint32_t skipped;        /* damaged packets before the film's first frame */
 

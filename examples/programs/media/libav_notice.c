@@ -43,12 +43,14 @@ static int64_t promised_end(const struct libav *libav)
 void libav_notice_end(struct video_input *input)
 {
     struct libav *libav = input->state;
-    if (libav->gaps.interval <= 0)
-        return;
+    const AVStream *stream = libav->container->streams[libav->stream];
+    const uint64_t promised = stream->nb_frames > 0 ? (uint64_t)stream->nb_frames : 0;
     const int64_t end = promised_end(libav);
 
-    /* The last frame lasts for one interval. */
-    if (end != AV_NOPTS_VALUE)
+    /* A length is better than a number: an edit list may leave packets out. */
+    if (stream->duration <= 0 && promised && !libav->sought)
+        libav->missing_at_end = promised > libav->packets ? promised - libav->packets : 0;
+    else if (end != AV_NOPTS_VALUE && libav->gaps.interval > 0) /* the last frame lasts for one */
         libav->missing_at_end = frame_gaps_until(&libav->gaps, end - (int64_t)libav->gaps.interval);
 }
 

@@ -145,10 +145,10 @@ static unsigned another_version(void)
     return version_now + 1;
 }
 
-static bool is_kept(const struct file_identity *file, int stream)
+static bool is_kept(const struct libav_index_key *key)
 {
     struct libav_index index;
-    const bool loaded = libav_index_load(&index, folder, file, stream);
+    const bool loaded = libav_index_load(&index, folder, key);
     if (loaded) {
         cr_expect_eq(index.frame_count, 3);
         cr_expect_eq(index.times[2], 90);
@@ -164,26 +164,33 @@ Test(video_seek, an_index_is_kept_for_its_file_and_the_versions_of_ffmpeg_that_m
     int64_t times[] = {10, 50, 90};
     struct libav_access access[] = {{10, 10, 0}};
     const struct libav_index index = {.frame_count = 3, .times = times, .access_count = 1, .access = access};
-    const struct file_identity file = {.bytes = 1000, .hash = 77}, other = {.bytes = 1000, .hash = 78};
+    const struct libav_index_key key = {.file = {.inode = 5, .bytes = 1000, .modified_ns = 9}, .samples = 77};
+    struct libav_index_key other = key;
     skip_unless(libav_load(), "%s", libav_loading_error);
-    cr_expect_not(is_kept(&file, 0));
-    libav_index_keep(&index, folder, &file, 0);
-    cr_expect(is_kept(&file, 0));
-    cr_expect_not(is_kept(&other, 0));
-    cr_expect_not(is_kept(&file, 1));
+    cr_expect_not(is_kept(&key));
+    libav_index_keep(&index, folder, &key);
+    cr_expect(is_kept(&key));
+    other.samples++;
+    cr_expect_not(is_kept(&other), "of other samples");
+    other = key;
+    other.stream++;
+    cr_expect_not(is_kept(&other), "of another stream");
+    other = key;
+    other.file.changed_ns++;
+    cr_expect_not(is_kept(&other), "of the file before a repair");
 
     const struct libav_calls calls = lib;
     version_now = calls.avformat_version();
     lib.avformat_version = another_version;
-    cr_expect_not(is_kept(&file, 0), "of another libavformat");
+    cr_expect_not(is_kept(&key), "of another libavformat");
     lib = calls;
     version_now = calls.avcodec_version();
     lib.avcodec_version = another_version;
-    cr_expect_not(is_kept(&file, 0), "of another libavcodec");
-    libav_index_keep(&index, folder, &file, 0);
-    cr_expect(is_kept(&file, 0), "the index was replaced");
+    cr_expect_not(is_kept(&key), "of another libavcodec");
+    libav_index_keep(&index, folder, &key);
+    cr_expect(is_kept(&key), "the index was replaced");
     lib = calls;
-    cr_expect_not(is_kept(&file, 0), "the stored index now belongs to the other version");
+    cr_expect_not(is_kept(&key), "the stored index now belongs to the other version");
 }
 
 #else
