@@ -87,7 +87,6 @@
     X(avformat_close_input)            \
     X(avformat_find_stream_info)       \
     X(avformat_free_context)           \
-    X(avformat_get_class)              \
     X(avformat_new_stream)             \
     X(avformat_open_input)             \
     X(avformat_query_codec)            \

@@ -32,11 +32,6 @@ int libav_is_cancelled(void *user)
     return atomic_load(&input->source.cancelled);
 }
 
-int libav_index_is_cancelled(void *user)
-{
-    return libav_is_cancelled(user);
-}
-
 static void note_fault(struct libav *libav, const char *fault, int code)
 {
     if (libav->fault)
@@ -74,7 +69,9 @@ static bool is_fatal(struct libav *libav)
 enum video_read libav_feed(struct video_input *input, struct error *error)
 {
     struct libav *libav = input->state;
+    libav_messages_about(&libav->complaints);
     int code = lib.av_read_frame(libav->container, libav->packet);
+    libav_messages_about(NULL);
 
     if (libav_is_cancelled(input)) {
         lib.av_packet_unref(libav->packet);

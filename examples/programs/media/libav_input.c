@@ -123,7 +123,9 @@ static bool open_input(struct video_input *input, struct error *error)
     }
 
     const AVIOInterruptCB interrupt = {libav_is_cancelled, input};
+    libav_messages_about(&libav->complaints);
     libav->container = libav_open_container(input->path, interrupt, error);
+    libav_messages_about(NULL);
     if (libav->container && open_decoder(libav, error) && decode_first(input, error) &&
         libav_describe(input, error)) {
         libav_notice_begin(input);

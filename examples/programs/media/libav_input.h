@@ -77,10 +77,8 @@ uint64_t libav_missing_bytes(const char *path);
 enum video_read libav_fail_frame(const struct video_input *input, const char *what, int code,
                                  struct error *error);
 
-/* AVIOInterruptCBs whose argument is the input. The second one is for reading the index: messages
- * about that container do not count. */
+/* An AVIOInterruptCB whose argument is the input. */
 int libav_is_cancelled(void *input);
-int libav_index_is_cancelled(void *input);
 
 /* Send the next packet of the video to the decoder, or the end of the stream. */
 enum video_read libav_feed(struct video_input *input, struct error *error);

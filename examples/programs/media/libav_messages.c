@@ -14,25 +14,21 @@ static _Thread_local struct {
     size_t bytes;
 } kept;
 
+/* What this thread's messages are about, if their sender does not say. NULL = nothing that counts. */
+static _Thread_local struct libav_complaints *subject;
+
 /* A message may come in several parts; only the first one begins a line. */
 static _Thread_local bool within_line;
 
-/* The input that a message is about; NULL = none, or it is not known. */
-static struct libav_complaints *find_input(void *object)
+/* What a message is about. */
+static struct libav_complaints *find_subject(void *sender)
 {
-    if (!object)
-        return NULL;
+    const bool decoder = sender && *(const AVClass **)sender == lib.avcodec_get_class();
+    if (!decoder || !((AVCodecContext *)sender)->opaque)
+        return subject;
 
-    const AVClass *class = *(const AVClass **)object;
-    struct libav *libav = NULL;
-    if (class == lib.avcodec_get_class()) {
-        libav = ((AVCodecContext *)object)->opaque;
-    } else if (class == lib.avformat_get_class()) {
-        const AVIOInterruptCB callback = ((AVFormatContext *)object)->interrupt_callback;
-        if (callback.callback == libav_is_cancelled)
-            libav = ((struct video_input *)callback.opaque)->state;
-    }
-    return libav ? &libav->complaints : NULL;
+    struct libav *libav = ((AVCodecContext *)sender)->opaque;
+    return &libav->complaints;
 }
 
 static void count(struct libav_complaints *complaints, const char *text)
@@ -48,10 +44,9 @@ static void count(struct libav_complaints *complaints, const char *text)
     pthread_mutex_unlock(&complaints->lock);
 }
 
-static void on_message(void *object, int level, const char *format, va_list args)
+static void on_message(void *sender, int level, const char *format, va_list args)
 {
     char text[LIBAV_MESSAGE_BYTES];
-    struct libav_complaints *complaints;
     if (level > AV_LOG_ERROR)
         return;
 
@@ -65,13 +60,19 @@ static void on_message(void *object, int level, const char *format, va_list args
     make_printable(text);
     if (kept.text && !*kept.text)
         snprintf(kept.text, kept.bytes, "%s", text);
-    if ((complaints = find_input(object)))
+    struct libav_complaints *complaints = find_subject(sender);
+    if (complaints)
         count(complaints, text);
 }
 
 void libav_messages_begin(void)
 {
     lib.av_log_set_callback(on_message);
+}
+
+void libav_messages_about(struct libav_complaints *complaints)
+{
+    subject = complaints;
 }
 
 void libav_messages_keep(char *text, size_t bytes)

@@ -24,8 +24,10 @@ struct libav_complaints {
 /* Receive all messages, from now on. libav_load calls this. */
 void libav_messages_begin(void);
 
-/* A decoder's errors are counted if its `opaque` is a struct libav, a container's if its interrupt
- * callback is libav_is_cancelled. */
+/* From now on this thread's messages are about that input; NULL = about nothing that counts. Those of
+ * a decoder whose `opaque` is a struct libav are always about that one. */
+void libav_messages_about(struct libav_complaints *complaints);
+
 void libav_complaints_begin(struct libav_complaints *complaints);
 
 /* Forget them: reading goes on at another place. */

@@ -44,8 +44,7 @@ static enum libav_indexed need_index(struct video_input *input, struct error *er
         return LIBAV_INDEXED;
 
     AVFormatContext *container =
-        libav_open_container(libav->path, (AVIOInterruptCB){libav_index_is_cancelled, input},
-                             error);
+        libav_open_container(libav->path, (AVIOInterruptCB){libav_is_cancelled, input}, error);
     if (!container)
         return LIBAV_INDEX_FAILED;
     enum libav_indexed result = LIBAV_NO_INDEX;
