@@ -51,7 +51,6 @@ KINDS = {
     "mpeg2-mxf": ("a.mxf", ["-c:v", "mpeg2video", "-g", "8", "-q:v", "3", "-pix_fmt", "yuv420p"]),
     "exr": ("a.exr", ["-frames:v", "1", "-pix_fmt", "gbrapf32le", "-compression", "zip1"]),
     "pfm": ("a.pfm", ["-frames:v", "1", "-pix_fmt", "gbrpf32le"]),
-    "hdr": ("a.hdr", ["-frames:v", "1", "-pix_fmt", "gbrpf32le"]),
 }
 # Nothing in these says how many frames there are, or nothing says where the film ends.
 UNCOUNTED = ("hevc", "y4m", "raw")
@@ -68,7 +67,7 @@ def make(kind, folder):
     """The healthy file; None: ffmpeg cannot make it."""
     name, options = KINDS[kind]
     path = os.path.join(folder, kind + "-" + name)
-    picture = kind in ("exr", "pfm", "hdr")
+    picture = kind in ("exr", "pfm")
     source = "testsrc2=s=%s:r=24:d=1,noise=alls=8:allf=t:all_seed=1" % SIZE
     command = ["ffmpeg", "-v", "quiet", "-y", "-f", "lavfi", "-i", source]
     if not picture and "-pix_fmt" not in options:
@@ -143,7 +142,7 @@ def judge(program, kind, healthy, path, how, frame):
 
 def try_one(program, kind, path, data, healthy, number, arguments):
     draw = random.Random("%d %s %d" % (arguments.seed, kind, number))
-    frame, picture = None, kind in ("exr", "pfm", "hdr")
+    frame, picture = None, kind in ("exr", "pfm")
     how = DAMAGE[number % len(DAMAGE)]
     if not picture and number % 10 == 9:
         how, frame = MEANWHILE[number // 10 % len(MEANWHILE)], draw.randrange(FRAMES)

@@ -11,10 +11,11 @@ void frame_gaps_begin(struct frame_gaps *gaps, double interval)
         gaps->interval = interval;
 }
 
-/* How many frames are missing in an interval. Times are whole ticks, so each may be off by one. */
+/* How many frames are missing in an interval. Times are whole ticks, so that an interval is longer by
+ * less than one. */
 static uint64_t missing_in(const struct frame_gaps *gaps, double ticks)
 {
-    if (gaps->interval <= 0 || ticks < 1.5 * gaps->interval + 1)
+    if (gaps->interval <= 0 || ticks < 1.5 * gaps->interval || ticks < gaps->interval + 1)
         return 0;
     const double missing = ticks / gaps->interval - 0.5; /* rounded, without the frame at its end */
     return missing < 1e15 ? (uint64_t)missing : (uint64_t)1e15;

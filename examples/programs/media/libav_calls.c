@@ -5,6 +5,7 @@
 #include "libav_messages.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +69,28 @@ bool libav_fail(const char *what, int code, struct error *error)
     return error_set(error, "%s: %s", what, why);
 }
 
-AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrupt,
-                                      struct error *error)
+/* Look at the streams, for which libav decodes frames. */
+static int find_streams(AVFormatContext *container, uint64_t pixels_max)
+{
+    char pixels[24];
+    const unsigned count = container->nb_streams; /* more may be found: they have no options */
+    AVDictionary **options = calloc(count + 1, sizeof(AVDictionary *));
+    if (!options)
+        return AVERROR(ENOMEM);
+
+    snprintf(pixels, sizeof pixels, "%" PRIu64, pixels_max);
+    for (unsigned i = 0; i < count; i++)
+        lib.av_dict_set(&options[i], "max_pixels", pixels, 0);
+    const int code = lib.avformat_find_stream_info(container, options);
+
+    for (unsigned i = 0; i < count; i++)
+        lib.av_dict_free(&options[i]);
+    free(options);
+    return code;
+}
+
+AVFormatContext *libav_open_container(const char *path, uint64_t pixels_max,
+                                      AVIOInterruptCB interrupt, struct error *error)
 {
     size_t bytes = strlen(path) + sizeof "file:";
     char *url = malloc(bytes);
@@ -95,7 +116,7 @@ AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrup
         return NULL;
     }
 
-    code = lib.avformat_find_stream_info(container, NULL);
+    code = find_streams(container, pixels_max);
     if (code < 0) {
         libav_fail("the container cannot be read", code, error);
         lib.avformat_close_input(&container);

@@ -116,10 +116,14 @@ extern const char libav_containers[];
 /* error_set with `what` and libav's text for `code`. Returns false. */
 bool libav_fail(const char *what, int code, struct error *error);
 
-/* Open the untrusted file `path` and look at its streams. Only the protocol "file" is allowed, and
- * no format that names further files. NULL on failure, and nothing is left open. */
-AVFormatContext *libav_open_container(const char *path, AVIOInterruptCB interrupt,
-                                      struct error *error);
+/* The largest frame that is decoded if only the streams' formats are wanted. */
+#define LIBAV_LOOK_PIXELS (UINT64_C(1) << 25)
+
+/* Open the untrusted file `path` and look at its streams. Only the protocol "file" is allowed, no
+ * format that names further files, and no frame of more than `pixels_max`. NULL on failure, and
+ * nothing is left open. */
+AVFormatContext *libav_open_container(const char *path, uint64_t pixels_max,
+                                      AVIOInterruptCB interrupt, struct error *error);
 
 /* Read no stream but this one. */
 void libav_discard_others(AVFormatContext *container, int stream);

@@ -8,7 +8,10 @@
 
 #if COX_HAVE_LIBAV
 
+#include "common/host_machine.h"
+#include "common/least.h"
 #include "libav_input.h"
+#include "memory_limit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,11 +19,34 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* About what decoding needs: bytes for each pixel, and frames besides those of the threads. An H.264
+ * or HEVC decoder holds up to 7 frames of 8K, and a few are lent. */
+enum { PIXEL_BYTES = 4, HELD_FRAMES = 10 };
+
+/* The decoder's threads: 0 = one per core. Each has a frame of its own, so that large frames in a
+ * small file get fewer. */
+static int threads_for(const struct libav *libav)
+{
+    const AVCodecParameters *about = libav->container->streams[libav->stream]->codecpar;
+    const uint64_t pixels = (uint64_t)about->width * (uint64_t)about->height;
+    const uint64_t frames = libav->memory_max / (PIXEL_BYTES * (pixels + 1));
+    if (frames >= HELD_FRAMES + machine_cpus())
+        return 0;
+    return frames > HELD_FRAMES ? (int)(frames - HELD_FRAMES) : 1;
+}
+
+static void limit_memory(struct video_input *input)
+{
+    struct libav *libav = input->state;
+    libav->memory_max = memory_limit(input->format.file_bytes, input->memory_max);
+    libav->pixels_max = least(libav->memory_max / (PIXEL_BYTES * HELD_FRAMES), VIDEO_PIXELS_MAX);
+}
+
 static void configure(struct libav *libav)
 {
-    libav->decoder->thread_count = 0; /* one per core */
+    libav->decoder->thread_count = threads_for(libav);
     libav->decoder->err_recognition = AV_EF_CRCCHECK;
-    libav->decoder->max_pixels = (int64_t)VIDEO_PIXELS_MAX;
+    libav->decoder->max_pixels = (int64_t)libav->pixels_max;
     libav->decoder->opaque = libav;
     libav->decoder->get_buffer2 = libav_get_buffer;
 #if LIBAVCODEC_VERSION_MAJOR < 60 /* later versions always assume it */
@@ -39,6 +65,13 @@ static bool open_decoder(struct libav *libav, struct error *error)
         return error_set(error, "libavcodec has no decoder for its video");
     if (stream < 0 || !codec)
         return error_set(error, "it has no video stream");
+
+    const AVCodecParameters *about = libav->container->streams[stream]->codecpar;
+    if ((uint64_t)about->width * (uint64_t)about->height > libav->pixels_max)
+        return error_set(error,
+                         "frames of %d x %d pixels need more memory than a file of this size may "
+                         "ask for; use --max-memory GIB if it is right",
+                         about->width, about->height);
 
     libav->stream = stream;
     libav_discard_others(libav->container, stream);
@@ -122,9 +155,10 @@ static bool open_input(struct video_input *input, struct error *error)
         goto fail;
     }
 
+    limit_memory(input);
     const AVIOInterruptCB interrupt = {libav_is_cancelled, input};
     libav_messages_about(&libav->complaints);
-    libav->container = libav_open_container(input->path, interrupt, error);
+    libav->container = libav_open_container(input->path, libav->pixels_max, interrupt, error);
     libav_messages_about(NULL);
     if (libav->container && open_decoder(libav, error) && decode_first(input, error) &&
         libav_describe(input, error)) {

@@ -40,18 +40,31 @@ static int64_t promised_end(const struct libav *libav)
     return lib.av_rescale_q(end, AV_TIME_BASE_Q, stream->time_base) - (int64_t)libav->gaps.interval;
 }
 
+/* The number of packets by the header; 0 = unknown. */
+static uint64_t promised_packets(const struct libav *libav)
+{
+    const AVStream *stream = libav->container->streams[libav->stream];
+    if (stream->nb_frames > 0)
+        return (uint64_t)stream->nb_frames;
+    if (stream->duration <= 0 || libav->gaps.interval <= 0)
+        return 0;
+    return (uint64_t)((double)stream->duration / libav->gaps.interval + 0.5);
+}
+
 void libav_notice_end(struct video_input *input)
 {
     struct libav *libav = input->state;
     const AVStream *stream = libav->container->streams[libav->stream];
-    const uint64_t promised = stream->nb_frames > 0 ? (uint64_t)stream->nb_frames : 0;
+    const struct frame_gaps *gaps = &libav->gaps;
     const int64_t end = promised_end(libav);
+    const uint64_t packets = promised_packets(libav);
 
-    /* A length is better than a number: an edit list may leave packets out. */
-    if (stream->duration <= 0 && promised && !libav->sought)
-        libav->missing_at_end = promised > libav->packets ? promised - libav->packets : 0;
-    else if (end != AV_NOPTS_VALUE && libav->gaps.interval > 0) /* the last frame lasts for one */
-        libav->missing_at_end = frame_gaps_until(&libav->gaps, end - (int64_t)libav->gaps.interval);
+    /* The stream's length is best: an edit list may leave packets out. The container's is worst. */
+    const bool timed = gaps->interval > 0 && gaps->before != FRAME_GAPS_NO_TIME;
+    if (timed && end != AV_NOPTS_VALUE && (stream->duration > 0 || !packets))
+        libav->missing_at_end = frame_gaps_until(gaps, end - (int64_t)gaps->interval);
+    else if (packets > libav->packets && !libav->sought)
+        libav->missing_at_end = packets - libav->packets;
 }
 
 static const char *plural(uint64_t count)

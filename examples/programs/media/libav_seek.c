@@ -43,8 +43,9 @@ static enum libav_indexed need_index(struct video_input *input, struct error *er
     if (folder && libav_index_load(index, folder, &key))
         return LIBAV_INDEXED;
 
-    AVFormatContext *container =
-        libav_open_container(libav->path, (AVIOInterruptCB){libav_is_cancelled, input}, error);
+    AVFormatContext *container = libav_open_container(libav->path, libav->pixels_max,
+                                                      (AVIOInterruptCB){libav_is_cancelled, input},
+                                                      error);
     if (!container)
         return LIBAV_INDEX_FAILED;
     enum libav_indexed result = LIBAV_NO_INDEX;

@@ -147,7 +147,8 @@ static bool same_coding(const AVCodecParameters *a, const AVCodecParameters *b)
 /* Open a piece; its only stream is the video. NULL: `error` says why. */
 static AVFormatContext *open_piece(struct muxed_file *file, const char *path, struct error *error)
 {
-    AVFormatContext *piece = libav_open_container(path, (AVIOInterruptCB){NULL, NULL}, error);
+    AVFormatContext *piece = libav_open_container(path, LIBAV_LOOK_PIXELS,
+                                                  (AVIOInterruptCB){NULL, NULL}, error);
     if (!piece)
         return NULL;
 

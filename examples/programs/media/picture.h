@@ -31,6 +31,7 @@ struct picture_format {
     enum cox_pixel_in pixel;
     bool alpha; /* the file has an alpha channel, and the caller asked for it */
     uint64_t frames;
+    uint64_t file_bytes;
     char text[96]; /* for people: "OpenEXR, half, PIZ" */
 };
 

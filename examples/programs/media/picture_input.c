@@ -134,6 +134,7 @@ static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t 
     input->data = data;
     input->bytes = bytes;
     input->format.frames = 1;
+    input->format.file_bytes = bytes;
     if (!kind->open(input, error))
         goto fail;
 

@@ -76,6 +76,9 @@ static bool pfm_open(struct picture_input *input, struct error *error)
     if (input->bytes - at < needed)
         return error_set(error, "truncated: it has %llu of %llu bytes of pixels",
                          (unsigned long long)(input->bytes - at), (unsigned long long)needed);
+    if (input->bytes - at > needed)
+        return error_set(error, "damaged: %llu bytes follow its pixels",
+                         (unsigned long long)(input->bytes - at - needed));
 
     struct pfm *pfm = calloc(1, sizeof *pfm);
     if (!pfm)

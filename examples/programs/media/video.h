@@ -46,17 +46,19 @@ struct video_format {
 
     bool light;                    /* half floats of linear light */
     uint64_t frames;               /* 0 = unknown (a pipe) */
+    uint64_t file_bytes;           /* 0 = unknown */
     char piece[VIDEO_PIECE_BYTES]; /* which piece of which film, from its writer; "" = none */
     char text[96];                 /* for people: "y4m, 4:2:0, 10 bits" */
 };
 
-/* How to read a stream that does not describe itself. */
+/* How to read a stream: what it does not say itself, and how much memory it may take. */
 struct video_raw {
     bool given; /* the input is raw */
     uint32_t width, height;
     struct cox_video_format pixel;
     bool light;                 /* half floats of linear light */
     struct video_rational rate; /* 0 = 25 */
+    uint64_t memory_max;        /* bytes for decoding, see memory_limit; 0 = the default */
 };
 
 /* Set `pixel` and `light` from a name such as "p010", "yuv420p10", "gbrp10", "bgra64", "v210" or

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "devices.h"
 #include "common/cache_folder.h"
+#include "media/memory_limit.h"
 #include "messages.h"
 
 #include <inttypes.h>
@@ -86,13 +87,21 @@ void devices_choose(const struct options *options, struct cox_session_params *pa
     params->profile = options->trace != NULL;
 }
 
-bool devices_memory(const char *what, uint32_t width, uint32_t height, double bytes)
+bool devices_memory(const struct options *options, uint64_t file_bytes, uint32_t width,
+                    uint32_t height, double bytes)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    const double limit = (double)memory_limit(file_bytes, options->raw.memory_max);
+    if (bytes > limit)
+        return message_error(
+            "%s: %u x %u pixels need %.1f GiB of memory, more than a file of this size may ask for; "
+            "use --max-memory GIB if it is right",
+            options->input, width, height, bytes / 0x1p30);
+
     if (pages > 0 && page_bytes > 0 && bytes > (double)pages * (double)page_bytes)
         return message_error(
-            "%s: %u x %u pixels need %.1f GiB of memory, more than this machine has", what, width,
-            height, bytes / 0x1p30);
+            "%s: %u x %u pixels need %.1f GiB of memory, more than this machine has",
+            options->input, width, height, bytes / 0x1p30);
     return true;
 }
 

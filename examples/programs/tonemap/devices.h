@@ -52,7 +52,9 @@ void devices_print_warmup(const struct cox_session_info *session);
 /* With --deadline: how many frames missed it. */
 void devices_print_late(const struct options *options, struct report *report);
 
-/* Whether the machine has this much memory. False after printing that `what` needs it. */
-bool devices_memory(const char *what, uint32_t width, uint32_t height, double bytes);
+/* Whether the input's frames may need this much memory, and the machine has it. `file_bytes` is the
+ * input's length, 0 = unknown. False after printing why not. */
+bool devices_memory(const struct options *options, uint64_t file_bytes, uint32_t width,
+                    uint32_t height, double bytes);
 
 #endif

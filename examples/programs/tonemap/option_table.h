@@ -60,6 +60,7 @@ enum option_group {
     LONG(IN_FLIGHT, "in-flight", required_argument, IN_PIECES)                     \
     LONG(DEADLINE, "deadline", required_argument, IN_MAP)                          \
     LONG(NO_CACHE, "no-cache", no_argument, IN_PIECES)                             \
+    LONG(MAX_MEMORY, "max-memory", required_argument, IN_PIECES)                   \
     LONG(STRICT, "strict", no_argument, FOR_VIDEO | IN_PIECES)                     \
     LONG(REPEAT, "repeat", required_argument, FOR_PICTURE)                         \
     LONG(STATS, "stats", required_argument, IN_MAP)                                \

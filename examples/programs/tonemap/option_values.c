@@ -429,6 +429,16 @@ static bool parse_in_flight(struct options *options, const char *text, struct op
     return true;
 }
 
+static bool parse_max_memory(struct options *options, const char *text, struct options_error *error)
+{
+    double gib = 0;
+    if (!parse_between(text, 0.001, 1048576, &gib))
+        return options_refuse(error, "--max-memory must be from 0.001 to 1048576 GiB: %s", text);
+
+    options->raw.memory_max = (uint64_t)(gib * 0x1p30);
+    return true;
+}
+
 static bool parse_deadline(struct options *options, const char *text, struct options_error *error)
 {
     double ms;
@@ -468,6 +478,8 @@ static bool set_work(struct options *options, int which, const char *text,
                options_refuse(error, "--arithmetic '%s': expected auto, fma or muladd", text);
     case OPTION_IN_FLIGHT:
         return parse_in_flight(options, text, error);
+    case OPTION_MAX_MEMORY:
+        return parse_max_memory(options, text, error);
     case OPTION_DEADLINE:
         return parse_deadline(options, text, error);
     case OPTION_VERIFY:
@@ -575,6 +587,7 @@ static bool set_checked(struct options *options, int which, const char *text,
     case OPTION_RESERVE:
     case OPTION_ARITHMETIC:
     case OPTION_IN_FLIGHT:
+    case OPTION_MAX_MEMORY:
     case OPTION_DEADLINE:
     case OPTION_VERIFY:
     case OPTION_REPEAT:

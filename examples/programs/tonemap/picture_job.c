@@ -103,7 +103,7 @@ static bool make_buffers(struct job *job)
 
     const size_t in_bytes = job->shape.in_pitch_bytes * format->height;
     const size_t out_bytes = job->shape.out_pitch_bytes * format->height;
-    if (!devices_memory(job->options->input, format->width, format->height,
+    if (!devices_memory(job->options, format->file_bytes, format->width, format->height,
                         ((double)in_bytes + (double)out_bytes) * job->slot_count))
         return false;
 

@@ -517,8 +517,8 @@ static bool start_film(struct job *job)
     plan->session.report_user = job->report;
 
     film_begin(&job->film, plan);
-    if (!devices_memory(options->input, plan->shape.width, plan->shape.height,
-                        film_bytes(&job->film)))
+    if (!devices_memory(options, job->from.format->file_bytes, plan->shape.width,
+                        plan->shape.height, film_bytes(&job->film)))
         return false;
 
     cox_status status = film_start(&job->film);
