@@ -39,8 +39,8 @@ struct libav {
 
     struct libav_complaints complaints;
     struct frame_gaps gaps;
-    uint64_t memory_max; /* bytes, for decoding */
-    uint64_t pixels_max; /* of a frame that may be decoded */
+    uint64_t memory_max;     /* bytes, for decoding */
+    uint64_t pixels_max;     /* of a frame that may be decoded */
     uint64_t packets;        /* of the video that were read */
     uint64_t missing_at_end; /* frames that the header promises after the last one */
     uint32_t skipped;        /* damaged packets before the film's first frame */

@@ -59,7 +59,7 @@ struct video_input {
     const char *path;         /* during open only */
     int watch_fd;             /* of the file; -1 = it is not watched */
     struct file_state opened; /* when it was opened */
-    uint64_t memory_max; /* of struct video_raw */
+    uint64_t memory_max;      /* of struct video_raw */
     bool no_cache;
     struct video_format format;
     struct video_planes planes;
