@@ -1,9 +1,10 @@
 /* Runs frames on devices that keep failing, and checks that the process does not grow.
  *
- *   fault_soak [--frames N] [--seconds N | --minutes N] [--devices SEL] [--verify SHARE] [--samples FILE]
+ *   fault_soak [--frames N] [--seconds N | --minutes N] [--devices SEL] [--verify SHARE] [--small] [--samples FILE]
  *
  * It runs small frames of every contract (support/ref_stream.h) until N frames are done or the time is over. Run it
  * under the fault layer with soak.sh; without the layer it is a soak test of devices that do not fail. Every
+ * With --small the frames are those of support/ref_small.h, of which millions take minutes. Every
  * frame's output is compared in its callback, and again before its buffers are reused. After every 500 frames the
  * program samples the resident memory, the open files and the threads. At the end it prints the result.
  *
@@ -14,7 +15,7 @@
 #define _GNU_SOURCE
 #include "specs.h"
 #include "base/clock.h"
-#include "support/ref_stream.h"
+#include "support/ref_small.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -29,7 +30,7 @@ static const uint64_t timeout_ns = 60000000000u;
 
 struct options {
     uint64_t frames, seconds; /* 0 = no limit */
-    bool verbose;
+    bool verbose, small;
     const char *devices, *samples;
     double verify;
 };
@@ -114,6 +115,28 @@ static bool soak(const struct options *options, cox_runtime *runtime, struct sam
     return true;
 }
 
+static bool soak_small(const struct options *options, cox_runtime *runtime, struct samples *samples,
+                       struct ref_stream_counts *counts, struct cox_session_info *info)
+{
+    const uint64_t began_ns = cox__clock_ns();
+    cox_status status;
+    struct ref_small *small = ref_small_open(runtime, &status);
+    if (!small) {
+        fprintf(stderr, "fault_soak: no session: %s\n", cox_status_text(status));
+        return false;
+    }
+    for (uint64_t n = 1; ref_small_submit(small) == COX_OK && n != options->frames; n++) {
+        if (n % (10 * SAMPLE_FRAMES))
+            continue;
+        if (samples->count < SAMPLES_MAX)
+            samples->at[samples->count++] = look();
+        if (options->seconds && cox__clock_ns() - began_ns >= options->seconds * UINT64_C(1000000000))
+            break;
+    }
+    ref_small_close(&small, counts, info);
+    return true;
+}
+
 static void write_samples(const struct options *options, const struct samples *samples)
 {
     FILE *stream = options->samples ? fopen(options->samples, "w") : NULL;
@@ -195,6 +218,8 @@ static bool parse(struct options *options, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--verbose"))
             options->verbose = true;
+        else if (!strcmp(argv[i], "--small"))
+            options->small = true;
         else if (i + 1 == argc || !parse_value(options, argv[i], argv[i + 1]))
             return false;
         else
@@ -212,7 +237,7 @@ int main(int argc, char **argv)
     cox_runtime *runtime = NULL;
     if (!parse(&options, argc, argv)) {
         fputs("usage: fault_soak [--frames N] [--seconds N | --minutes N] [--devices SEL] [--verify SHARE]\n"
-              "                  [--samples FILE] [--verbose]\n",
+              "                  [--small] [--samples FILE] [--verbose]\n",
               stderr);
         return 2;
     }
@@ -224,7 +249,8 @@ int main(int argc, char **argv)
         return 77;
     }
     const uint64_t began_ns = cox__clock_ns();
-    bool good = samples_begin(&samples) && soak(&options, runtime, &samples, &counts, &info);
+    bool good = samples_begin(&samples) && (options.small ? soak_small : soak)(&options, runtime, &samples, &counts,
+                                                                               &info);
     cox_runtime_destroy(&runtime);
     if (!good) {
         fputs("fault_soak: it did not begin\n", stderr);
