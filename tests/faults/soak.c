@@ -249,8 +249,8 @@ int main(int argc, char **argv)
         return 77;
     }
     const uint64_t began_ns = cox__clock_ns();
-    bool good = samples_begin(&samples) && (options.small ? soak_small : soak)(&options, runtime, &samples, &counts,
-                                                                               &info);
+    bool good = samples_begin(&samples) &&
+                (options.small ? soak_small : soak)(&options, runtime, &samples, &counts, &info);
     cox_runtime_destroy(&runtime);
     if (!good) {
         fputs("fault_soak: it did not begin\n", stderr);
