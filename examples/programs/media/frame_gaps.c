@@ -51,7 +51,14 @@ uint64_t frame_gaps_until(const struct frame_gaps *gaps, int64_t end)
 {
     if (gaps->before == FRAME_GAPS_NO_TIME || end <= gaps->before)
         return 0;
-    return missing_in(gaps, (double)end - (double)gaps->before);
+
+    /* An edit may cut a frame short, so that only whole intervals count. The first is the last frame's
+     * own. */
+    const double ticks = (double)end - (double)gaps->before;
+    const uint64_t missing = missing_in(gaps, ticks);
+    if (missing && ticks + 1 < (1.95 + (double)(missing - 1)) * gaps->interval)
+        return missing - 1;
+    return missing;
 }
 
 bool frame_gaps_found(const struct frame_gaps *gaps)

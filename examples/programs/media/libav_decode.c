@@ -86,6 +86,7 @@ enum video_read libav_feed(struct video_input *input, struct error *error)
     const bool damaged = libav->packet->flags & AV_PKT_FLAG_CORRUPT;
     if (ours) {
         libav->packets++;
+        libav->last_dts = libav->packet->dts;
         if (libav->packet->pos >= 0)
             libav->position = libav->packet->pos;
         code = lib.avcodec_send_packet(libav->decoder, libav->packet);

@@ -140,7 +140,7 @@ static bool open_input(struct video_input *input, struct error *error)
     input->state = libav;
     libav_complaints_begin(&libav->complaints);
     libav->position = -1;
-    libav->time = AV_NOPTS_VALUE;
+    libav->time = libav->last_dts = AV_NOPTS_VALUE;
     const uint64_t missing = libav_missing_bytes(input->path);
     input->cut = missing > 0;
     if (input->cut)

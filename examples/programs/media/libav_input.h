@@ -42,6 +42,7 @@ struct libav {
     uint64_t memory_max;     /* bytes, for decoding */
     uint64_t pixels_max;     /* of a frame that may be decoded */
     uint64_t packets;        /* of the video that were read */
+    int64_t last_dts;        /* when the last one was to be decoded; AV_NOPTS_VALUE = unknown */
     uint64_t missing_at_end; /* frames that the header promises after the last one */
     uint32_t skipped;        /* damaged packets before the film's first frame */
 

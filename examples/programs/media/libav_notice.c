@@ -29,42 +29,29 @@ static int64_t promised_end(const struct libav *libav)
     if (stream->duration > 0)
         return start + stream->duration;
 
-    /* The container's duration includes sound, which may be longer. */
+    /* The container's duration includes sound, which may be longer. It counts from 0. */
     if (container->duration <= 0 || container->nb_streams > 1)
         return AV_NOPTS_VALUE;
-    int64_t end = container->duration;
-    if (container->start_time != AV_NOPTS_VALUE)
-        end += container->start_time;
-
-    /* Some writers of FLV count the time before the first frame. */
-    return lib.av_rescale_q(end, AV_TIME_BASE_Q, stream->time_base) - (int64_t)libav->gaps.interval;
-}
-
-/* The number of packets by the header; 0 = unknown. */
-static uint64_t promised_packets(const struct libav *libav)
-{
-    const AVStream *stream = libav->container->streams[libav->stream];
-    if (stream->nb_frames > 0)
-        return (uint64_t)stream->nb_frames;
-    if (stream->duration <= 0 || libav->gaps.interval <= 0)
-        return 0;
-    return (uint64_t)((double)stream->duration / libav->gaps.interval + 0.5);
+    return lib.av_rescale_q(container->duration, AV_TIME_BASE_Q, stream->time_base);
 }
 
 void libav_notice_end(struct video_input *input)
 {
     struct libav *libav = input->state;
     const AVStream *stream = libav->container->streams[libav->stream];
-    const struct frame_gaps *gaps = &libav->gaps;
+    const uint64_t promised = stream->nb_frames > 0 ? (uint64_t)stream->nb_frames : 0;
     const int64_t end = promised_end(libav);
-    const uint64_t packets = promised_packets(libav);
+    struct frame_gaps gaps = libav->gaps;
+
+    /* Without a frame's time, that of its packet is near enough. */
+    if (gaps.before == FRAME_GAPS_NO_TIME)
+        gaps.before = libav->last_dts;
 
     /* The stream's length is best: an edit list may leave packets out. The container's is worst. */
-    const bool timed = gaps->interval > 0 && gaps->before != FRAME_GAPS_NO_TIME;
-    if (timed && end != AV_NOPTS_VALUE && (stream->duration > 0 || !packets))
-        libav->missing_at_end = frame_gaps_until(gaps, end - (int64_t)gaps->interval);
-    else if (packets > libav->packets && !libav->sought)
-        libav->missing_at_end = packets - libav->packets;
+    if (stream->duration <= 0 && promised && !libav->sought)
+        libav->missing_at_end = promised > libav->packets ? promised - libav->packets : 0;
+    else if (gaps.interval > 0 && end != AV_NOPTS_VALUE)
+        libav->missing_at_end = frame_gaps_until(&gaps, end);
 }
 
 static const char *plural(uint64_t count)
