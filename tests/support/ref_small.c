@@ -7,12 +7,13 @@
 
 enum { SIDE = 64, VALUES = SIDE * SIDE, SETS = 4, STEP = 61 };
 
-static const char source[] = "kernel void small(global const uint *in, global uint *out, int columns, int rows, uint n)\n"
-                             "{\n"
-                             "    int x = get_global_id(0), y = get_global_id(1);\n"
-                             "    if (x < columns && y < rows)\n"
-                             "        out[y * columns + x] = in[y * columns + x] * 3u + n;\n"
-                             "}\n";
+static const char source[] =
+    "kernel void small(global const uint *in, global uint *out, int columns, int rows, uint n)\n"
+    "{\n"
+    "    int x = get_global_id(0), y = get_global_id(1);\n"
+    "    if (x < columns && y < rows)\n"
+    "        out[y * columns + x] = in[y * columns + x] * 3u + n;\n"
+    "}\n";
 
 struct constants {
     uint32_t n;
@@ -120,8 +121,8 @@ cox_status ref_small_submit(struct ref_small *small)
     set->n = n;
     set->callbacks = 0;
 
-    const cox_status status = cox_session_submit(
-        small->session, &(struct cox_frame){.buffers = set->buffers, .constants = &n}, on_done, set);
+    const cox_status status =
+        cox_session_submit(small->session, &(struct cox_frame){.buffers = set->buffers, .constants = &n}, on_done, set);
     set->used = status == COX_OK;
     small->counts.frames += set->used;
     small->counts.refused += !set->used;
