@@ -75,6 +75,13 @@ clean
 head -c $((size / 2)) "$work/good.mkv" >"$work/cut.mkv"
 refuses 1 'cut.mkv: .*the file is truncated' 'a Matroska file that is cut' "$work/cut.mkv" -o a.mkv
 
+# --- Memory that a short film can request ---
+
+film wide.mkv 0.1 7680x4320 -c:v libx264 -preset ultrafast -crf 51
+refuses 1 'wide.mkv: frames of 7680 x 4320 pixels need more memory than .*--max-memory' '8K in a short file' \
+    "$work/wide.mkv" -o a.mkv
+run 0 '8K with a raised limit' "$work/wide.mkv" -o null: --frames 1 --max-memory 3
+
 # --- A cut in MPEG-TS ---
 
 film good.ts 1 128x72 -c:v libx265 -x265-params log-level=none:keyint=12

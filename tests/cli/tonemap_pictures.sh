@@ -18,6 +18,22 @@ fi
 what='a wrong suffix'
 nothing_left
 
+# --- Memory ---
+
+# A row of 65536 equal pixels takes 12 bytes with the old run lengths: a pixel, and two counts.
+python3 - "$work/huge.hdr" <<'END' || fail 'the picture was not made'
+import sys
+row = bytes([90, 90, 90, 128, 1, 1, 1, 255, 1, 1, 1, 255])
+with open(sys.argv[1], "wb") as out:
+    out.write(b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 8192 +X 65536\n" + row * 8192)
+END
+refuses 1 'huge.hdr: 65536 x 8192 pixels need 10.0 GiB .*--max-memory' 'a short file with a huge picture' "$work/huge.hdr" -o a.png
+refuses 1 'huge.hdr: 65536 x 8192 pixels need 10.0 GiB' 'a raised limit' "$work/huge.hdr" -o a.png --max-memory 9
+refuses 1 'small.pfm: 64 x 48 pixels need .*--max-memory' 'a lower limit' "$small" -o a.png --max-memory 0.00001
+run 0 'a sufficient limit' "$small" -o a.png --max-memory 0.001
+clean
+refuses 2 '--max-memory must be' 'a limit that is none' "$small" -o a.png --max-memory much
+
 # --- The same bits for any split ---
 
 to="$small -o a.png"

@@ -5,7 +5,7 @@
 
 READ is the program media_read. For every kind of input, N copies are damaged: a byte flips, bytes become zero, are
 lost, come twice or change places, or the file is cut or grows, some of it while it is read. A copy is silently wrong
-if its frames differ from the healthy ones', if reading it gives neither an error nor a notice, and if ffmpeg finds
+if its frames differ from those of the whole file, if reading it gives neither an error nor a notice, and if ffmpeg finds
 the damage: it reports an error, or another number of frames. What no decoder can find is counted as well: a sample
 may change where there is no checksum.
 
@@ -64,7 +64,7 @@ def options_of(kind):
 
 
 def make(kind, folder):
-    """The healthy file; None: ffmpeg cannot make it."""
+    """The whole file; None: ffmpeg cannot make it."""
     name, options = KINDS[kind]
     path = os.path.join(folder, kind + "-" + name)
     picture = kind in ("exr", "pfm")
@@ -123,24 +123,24 @@ def found_by_ffmpeg(kind, path):
     return done.stderr.strip() or ("status %d" % done.returncode if done.returncode else ""), len(frames)
 
 
-def judge(program, kind, healthy, path, how, frame):
+def judge(program, kind, whole, path, how, frame):
     """ "right", "told", "hidden" or "silent", and a reason."""
     more = ["--meanwhile", how, str(frame)] if frame is not None else []
     frames, told = read(program, kind, path, more)
     if told:
         return "told", told[0]
-    if frames == healthy:
+    if frames == whole:
         return "right", ""
     said, count = found_by_ffmpeg(kind, path)
     uncounted = kind in UNCOUNTED or kind in ENDLESS and how == "cut"
-    if len(frames) != len(healthy) and how != "grow" and not uncounted:
-        return "silent", "%d of %d frames; ffmpeg has %d: %s" % (len(frames), len(healthy), count, said[:200])
+    if len(frames) != len(whole) and how != "grow" and not uncounted:
+        return "silent", "%d of %d frames; ffmpeg has %d: %s" % (len(frames), len(whole), count, said[:200])
     if said:
         return "silent", "ffmpeg: " + said[:200]
     return "hidden", ""
 
 
-def try_one(program, kind, path, data, healthy, number, arguments):
+def try_one(program, kind, path, data, whole, number, arguments):
     draw = random.Random("%d %s %d" % (arguments.seed, kind, number))
     frame, picture = None, kind in ("exr", "pfm")
     how = DAMAGE[number % len(DAMAGE)]
@@ -150,7 +150,7 @@ def try_one(program, kind, path, data, healthy, number, arguments):
     with open(copy, "wb") as out:
         out.write(data if frame is not None else damage(data, how, draw))
     try:
-        verdict, why = judge(program, kind, healthy, copy, how, frame)
+        verdict, why = judge(program, kind, whole, copy, how, frame)
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         verdict, why = "crash", str(error)
     if verdict in ("silent", "crash") and arguments.keep:
@@ -176,14 +176,14 @@ def main():
             if not path:
                 print("%-14s skipped, because ffmpeg cannot make it" % kind)
                 continue
-            healthy, told = read(arguments.read, kind, path)
-            if told or not healthy:
-                print("%s: the healthy file: %s" % (kind, told))
+            whole, told = read(arguments.read, kind, path)
+            if told or not whole:
+                print("%s: the whole file: %s" % (kind, told))
                 failed += 1
                 continue
             with open(path, "rb") as file:
                 data = file.read()
-            tries = [pool.submit(try_one, arguments.read, kind, path, data, healthy, n, arguments)
+            tries = [pool.submit(try_one, arguments.read, kind, path, data, whole, n, arguments)
                      for n in range(arguments.each)]
             counts = dict.fromkeys(("right", "told", "hidden", "silent", "crash"), 0)
             for number, job in enumerate(tries):

@@ -432,8 +432,8 @@ static bool parse_in_flight(struct options *options, const char *text, struct op
 static bool parse_max_memory(struct options *options, const char *text, struct options_error *error)
 {
     double gib = 0;
-    if (!parse_between(text, 0.001, 1048576, &gib))
-        return options_refuse(error, "--max-memory must be from 0.001 to 1048576 GiB: %s", text);
+    if (!parse_between(text, 0.00001, 1048576, &gib))
+        return options_refuse(error, "--max-memory must be from 0.00001 to 1048576 GiB, not '%s'", text);
 
     options->raw.memory_max = (uint64_t)(gib * 0x1p30);
     return true;
