@@ -540,6 +540,11 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
 
 /* ---- the turn ---- */
 
+/* A turn ends when nothing can be done, and after this many rounds. On a device that computes
+ * inside the enqueue call, there is more to do for as long as frames are submitted. Other threads
+ * wait for the engine lock meanwhile. */
+enum { ROUNDS_MAX = 32 };
+
 /* Whether no session has anything under way. */
 static bool is_idle(const struct cox_runtime *runtime)
 {
@@ -595,7 +600,7 @@ uint64_t cox__step_all(struct cox_runtime *runtime)
     if (runtime->interrupted)
         resume(runtime);
 
-    for (;;) {
+    for (uint32_t rounds = 0; rounds < ROUNDS_MAX; rounds++) {
         uint64_t due = UINT64_MAX;
         bool progress = false;
         if (turn(runtime, &due))
@@ -616,6 +621,7 @@ uint64_t cox__step_all(struct cox_runtime *runtime)
         if (!backend->ops->advance(backend, due))
             return UINT64_MAX;
     }
+    return cox__engine_now(runtime); /* go on at once */
 }
 
 /* ---- part of a turn ---- */
