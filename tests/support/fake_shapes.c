@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BINS = 256, REACH = 3, UNWRITTEN = 0xee };
+enum { BINS = 256, REACH = 3, UNWRITTEN = 0xee, TRIES_MAX = 2000 };
 
 const char *shape_name(enum shape shape)
 {
@@ -204,15 +204,29 @@ void shape_drop(struct shape_frames *frames, uint32_t index)
         cox_buffer_destroy(&frames->buffers[index % frames->count][i]);
 }
 
+static uint32_t lent;
+
+uint32_t shape_lent(void)
+{
+    return lent;
+}
+
+static void give_back(void *data)
+{
+    lent--;
+    free(data);
+}
+
 static bool make_buffer(const struct shape_frames *frames, size_t bytes, cox_buffer **out)
 {
     if (!frames->wrapped)
         return cox_buffer_create(rig_runtime(frames->rig), bytes, out) == COX_OK;
     void *data = must(aligned_alloc(64, (bytes + 63) / 64 * 64));
     cox__leak(data); /* never released if a device hangs for good */
-    if (cox_buffer_wrap(rig_runtime(frames->rig), data, bytes, free, data, out) == COX_OK)
+    lent++;
+    if (cox_buffer_wrap(rig_runtime(frames->rig), data, bytes, give_back, data, out) == COX_OK)
         return true;
-    free(data);
+    give_back(data);
     return false;
 }
 
@@ -246,8 +260,10 @@ struct shape_frames *shape_frames_padded(struct rig *rig, enum shape shape, uint
     for (uint32_t f = 0; f < count; f++) {
         frames->params[f] = (struct rig_params){.add = 11 * f, .columns = columns};
         frames->before[f] = must(malloc(bytes_of(frames, 0)));
-        if (!shape_make(frames, f, rig_random(&seed)))
-            abort();
+        const uint64_t contents = rig_random(&seed);
+        for (uint32_t tries = 0; !shape_make(frames, f, contents); tries++)
+            if (tries == TRIES_MAX)
+                abort();
     }
     return frames;
 }

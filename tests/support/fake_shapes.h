@@ -57,7 +57,10 @@ struct shape_frames {
     unsigned char **before; /* original contents of the first buffer */
 };
 
-/* `count` frames of random content. */
+/* Number of pieces of wrapped memory that the library has not released. */
+uint32_t shape_lent(void);
+
+/* `count` frames of random content. If memory runs out, it tries again. */
 struct shape_frames *shape_frames_new(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
                                       uint32_t count);
 /* Like shape_frames_new, with rows that are `pitch` bytes apart. */
