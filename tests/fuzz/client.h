@@ -21,8 +21,9 @@ struct pending {
     uint32_t struck;         /* number of faults before its submit */
     uint32_t without_memory; /* and of allocations that failed */
     bool cancelled;
-    bool known; /* all devices were timed before its submit */
-    bool run;   /* by cox_session_run: ends when that returns */
+    bool known;  /* all devices were timed before its submit */
+    bool run;    /* by cox_session_run: ends when that returns */
+    bool silent; /* without a callback: ends with its report */
 };
 
 /* What the application knows of a session, of those that it had in this place before, and of its frames. */
@@ -42,6 +43,7 @@ struct client {
     uint32_t base; /* frames submitted to earlier sessions */
     uint32_t over;
     uint32_t reports;
+    cox_status unseen;     /* of the first silent frame that failed, until cox_session_wait returns it */
     uint32_t chain;        /* frames to submit from callbacks */
     uint32_t first, count; /* of `pending` */
     struct pending pending[FRAMES_MAX];
@@ -51,6 +53,7 @@ struct client {
     bool refills;   /* inputs of a set change with each frame */
     bool drops;     /* frames that would be late are dropped */
     bool has_place; /* a callback submits its first frame, for which there is a free slot */
+    bool silent;    /* the next frame has no callback */
     bool blocked;   /* in cox_session_submit, so callbacks must not submit */
     bool joins;     /* its devices join in the background */
     bool ready;     /* and the session has told so, */

@@ -122,7 +122,8 @@ static void submit_next(bool nowait)
     c->count++;
     c->busy[set] = true;
     c->blocked = !w.inside;
-    const cox_status status = cox__session_submit(c->session, &frame, on_done, pending);
+    pending->silent = c->silent && !w.inside;
+    const cox_status status = cox__session_submit(c->session, &frame, pending->silent ? NULL : on_done, pending);
     c->blocked = false;
     if (status == COX_OK)
         return;
