@@ -13,9 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { SEED_BYTES_MAX = 320, SEED_SECONDS = 60 };
+enum { SEED_BYTES_MAX = 320, SEED_SECONDS = 60, SEEDS_AT_ONCE = 1000 };
 enum { BLOCK = 512, CHECKSUM_AT = 148, CHECKSUM_BYTES = 8 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -140,7 +141,7 @@ static size_t make_input(uint64_t seed, uint8_t *data)
     return size;
 }
 
-static int run_seeds(const char *program, uint64_t from, uint64_t count)
+static void run_some(const char *program, uint64_t from, uint64_t count)
 {
     static const int deaths[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM};
     uint8_t random[SEED_BYTES_MAX];
@@ -158,6 +159,26 @@ static int run_seeds(const char *program, uint64_t from, uint64_t count)
         LLVMFuzzerTestOneInput(data, size);
         alarm(0);
         free(data);
+    }
+}
+
+/* In processes that run some of them each, since memory that a hung device may use is never freed. */
+static int run_seeds(const char *program, uint64_t from, uint64_t count)
+{
+    for (uint64_t done = 0; done < count; done += SEEDS_AT_ONCE) {
+        const uint64_t left = count - done;
+        int status = 0;
+        const pid_t child = fork();
+        if (child < 0) {
+            perror("fork");
+            return 1;
+        }
+        if (child == 0) {
+            run_some(program, from + done, left < SEEDS_AT_ONCE ? left : SEEDS_AT_ONCE);
+            exit(0);
+        }
+        if (waitpid(child, &status, 0) < 0 || status)
+            return 1;
     }
 
     printf("%llu seeds\n", (unsigned long long)count);
