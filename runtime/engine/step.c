@@ -207,7 +207,8 @@ static bool begin_shadows(struct cox_session *session)
     return any;
 }
 
-/* Start a frame. False: it must wait for its buffers, for the warm-up or for a device. */
+/* Start a frame. False: it must wait for its buffers, for device memory that earlier frames use, for
+ * the warm-up or for a device. */
 static bool try_start(struct cox_session *session, uint32_t index, bool *progress)
 {
     struct cox__frame *frame = cox__order_at(&session->order, index);
@@ -231,6 +232,9 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
         return false;
     }
     if (!session->no_device && !cox__device_any_active(&session->devices))
+        return false;
+
+    if (index > 0 && !cox__directory_has_room(session, frame))
         return false;
 
     start_frame(session, frame, index == 0);
