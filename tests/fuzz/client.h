@@ -24,6 +24,8 @@ struct pending {
     bool known;  /* all devices were timed before its submit */
     bool run;    /* by cox_session_run: ends when that returns */
     bool silent; /* without a callback: ends with its report */
+    bool back;   /* reads what the frame before writes, and writes what that reads */
+    cox_status status;
 };
 
 /* What the application knows of a session, of those that it had in this place before, and of its frames. */
@@ -49,14 +51,15 @@ struct client {
     struct pending pending[FRAMES_MAX];
     struct cox_session_info info;
 
-    bool busy[SETS_MAX];
-    bool refills;   /* inputs of a set change with each frame */
-    bool drops;     /* frames that would be late are dropped */
-    bool has_place; /* a callback submits its first frame, for which there is a free slot */
-    bool silent;    /* the next frame has no callback */
-    bool blocked;   /* in cox_session_submit, so callbacks must not submit */
-    bool joins;     /* its devices join in the background */
-    bool ready;     /* and the session has told so, */
+    uint32_t busy[SETS_MAX]; /* frames under way with the set */
+    bool refills;            /* inputs of a set change with each frame */
+    bool drops;              /* frames that would be late are dropped */
+    bool has_place;          /* a callback submits its first frame, for which there is a free slot */
+    bool silent;             /* the next frame has no callback */
+    bool blocked;            /* in cox_session_submit, so callbacks must not submit */
+    bool stays;              /* its inputs stay on devices */
+    bool joins;              /* its devices join in the background */
+    bool ready;              /* and the session has told so, */
     cox_status ready_status;
     bool misuses; /* its next callback calls what callbacks must not call */
 };

@@ -5,17 +5,27 @@
 
 #include "client_check.h"
 
+/* The application has written other contents to the buffers. */
+static void tell_changed(uint32_t set)
+{
+    for (uint32_t i = 0; c->stays && i < c->frames->binding_count; i++)
+        cox_buffer_changed(c->frames->buffers[set][i]);
+}
+
 static void pop(const struct pending *frame, cox_status status)
 {
     tell("  %.6f frame %u is over: %s\n", (double)now() * 1e-9, frame->number, cox_status_name(status));
     check_over(frame, status);
-    if (status == COX_OK && !c->dropped[frame->set]) {
-        if (c->refills && c->frames->shape != SHAPE_INPLACE)
+    c->busy[frame->set]--;
+    c->pending[frame->number].status = status;
+    if (status == COX_OK && !c->dropped[frame->set] && !c->busy[frame->set]) {
+        if (c->refills && c->frames->shape != SHAPE_INPLACE) {
             shape_refill_inputs(c->frames, frame->set, c->submitted);
+            tell_changed(frame->set);
+        }
         c->digests[frame->set] = digest_of(frame->set);
         c->delivered[frame->set] = true;
     }
-    c->busy[frame->set] = false;
     c->over++;
     w.turns = 0;
 }
@@ -61,8 +71,10 @@ static bool prepare(uint32_t set)
         for (uint32_t tries = 0; !shape_make(c->frames, set, c->submitted); tries++)
             CHECK(tries < 2000, "no memory for buffers");
         c->anew[set] = c->dropped[set] = c->tainted[set] = false;
-    } else if (c->refills) {
+        tell_changed(set);
+    } else if (c->refills && (!c->stays || c->submitted % 3 == 0)) {
         shape_refill(c->frames, set, c->submitted);
+        tell_changed(set);
     }
     shape_prepare(c->frames, set);
     c->delivered[set] = false;
@@ -120,7 +132,7 @@ static void submit_next(bool nowait)
     c->submitted++;
     tell("  %.6f frame %u is submitted%s\n", (double)now() * 1e-9, pending->number, w.inside ? " by a callback" : "");
     c->count++;
-    c->busy[set] = true;
+    c->busy[set]++;
     c->blocked = !w.inside;
     pending->silent = c->silent && !w.inside;
     const cox_status status = cox__session_submit(c->session, &frame, pending->silent ? NULL : on_done, pending);
@@ -128,7 +140,7 @@ static void submit_next(bool nowait)
     if (status == COX_OK)
         return;
     c->count--;
-    c->busy[set] = false;
+    c->busy[set]--;
     check_refusal(status, nowait);
 }
 
@@ -148,12 +160,12 @@ static void run_next(void)
     c->submitted++;
     tell("  %.6f frame %u is run\n", (double)now() * 1e-9, pending->number);
     c->count++;
-    c->busy[set] = true;
+    c->busy[set]++;
     const cox_status status = cox__session_run(c->session, &frame);
     const bool reported = c->reports > pending->number; /* it was accepted */
     if ((status == COX_E_NO_DEVICE && !reported) || status == COX_E_BUSY) {
         c->count--;
-        c->busy[set] = false;
+        c->busy[set]--;
         check_refusal(status, false);
         return;
     }

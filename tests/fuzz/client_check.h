@@ -115,6 +115,22 @@ static uint64_t frame_limit_ns(const struct pending *frame)
     return w.client_count * (limit + 10 * w.longest_ns) * (2 + fake_struck(w.fake) - frame->struck);
 }
 
+/* Check a frame that goes back, after the frame before it. Returns whether that is all. */
+static bool check_back(const struct pending *frame, cox_status status)
+{
+    const cox_status before = c->pending[frame->number - 1].status;
+    CHECK(!before || status, "frame %u is COX_OK, but it reads what frame %u has not written", frame->number,
+          frame->number - 1);
+    if (before && status == before)
+        return true;
+    if (status || c->dropped[frame->set] || (fake_struck_by(w.fake, FAKE_CORRUPTS) && !is_verified()))
+        return status == COX_OK;
+
+    const char *wrong = shape_check_back(c->frames, frame->set);
+    CHECK(!*wrong, "frame %u goes back: %s", frame->number, wrong);
+    return true;
+}
+
 static void check_over(const struct pending *frame, cox_status status)
 {
     const uint64_t took_ns = now() - frame->submit_ns;
@@ -124,6 +140,8 @@ static void check_over(const struct pending *frame, cox_status status)
     for (uint32_t i = 0; i < c->frames->binding_count && !c->dropped[frame->set]; i++)
         CHECK(!c->frames->buffers[frame->set][i] || !fake_at_work(w.fake, c->frames->buffers[frame->set][i]->mem),
               "frame %u has ended while a device works on its buffer %u", frame->number, i);
+    if (frame->back && check_back(frame, status))
+        return;
     switch (status) {
     case COX_OK:;
         CHECK(!frame->cancelled, "frame %u was cancelled", frame->number);

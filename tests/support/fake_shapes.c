@@ -510,3 +510,18 @@ const char *shape_check_padding(const struct shape_frames *frames, uint32_t inde
 {
     return check(frames, index, true);
 }
+
+const char *shape_check_back(const struct shape_frames *frames, uint32_t index)
+{
+    static _Thread_local char wrong[160];
+    const unsigned char *in = data_of(frames, index, 1), *out = data_of(frames, index, 0);
+    const size_t bytes = bytes_of(frames, 0);
+    unsigned char *want = must(malloc(bytes));
+    map_rows(frames, in, frames->params[index % frames->count].add, want);
+    *wrong = 0;
+    for (size_t b = 0; b < bytes && !*wrong; b++)
+        if (is_written(frames, 1, b) && out[b] != want[b])
+            snprintf(wrong, sizeof wrong, "frame %u, byte %zu: %u instead of %u", index, b, out[b], want[b]);
+    free(want);
+    return wrong;
+}
