@@ -207,8 +207,8 @@ static bool begin_shadows(struct cox_session *session)
     return any;
 }
 
-/* Start a frame. False: it must wait for its buffers, for device memory that earlier frames use, for
- * the warm-up or for a device. */
+/* Start a frame. False: it must wait for its buffers, for device memory that earlier frames use,
+ * for the warm-up or for a device. */
 static bool try_start(struct cox_session *session, uint32_t index, bool *progress)
 {
     struct cox__frame *frame = cox__order_at(&session->order, index);
