@@ -202,6 +202,7 @@ static void jump(uint32_t how)
                                      600000000, 5000000000, 100000000000, 86400000000000};
     const uint64_t ns = jumps[how % 8];
     tell("  %.6f the clock jumps by %.0f ms\n", (double)now() * 1e-9, (double)ns * 1e-6);
+    w.jump_ns = ns > w.jump_ns ? ns : w.jump_ns;
     w.longest_ns = ns > w.longest_ns ? ns : w.longest_ns;
     fake_pass(w.fake, now() + ns);
 }

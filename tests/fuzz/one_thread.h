@@ -75,6 +75,7 @@ static struct {
     uint64_t slowest_ns; /* for a whole frame on the slowest device, of the session for which that is longest */
     uint64_t longest_ns; /* longest finite delay of all faults */
     double slower;       /* largest slowdown by a fault so far; 0 = none */
+    uint64_t jump_ns;    /* longest jump of the clock */
     uint32_t faults;
     uint32_t client_count; /* sessions that share the devices, at most */
 
@@ -457,10 +458,11 @@ static bool pump(uint64_t until_ns)
 /* ---- waiting in calls of the application ---- */
 
 /* No correct engine blocks a call longer than this. If only one device is active, its limit is ten times its
- * timeout, which is ten times its expected time. The expected time may come from bands that a fault made slow. */
+ * timeout, which is ten times its expected time. The expected time may come from bands that a fault made slow, or
+ * during which the clock jumped. */
 static uint64_t call_limit_ns(void)
 {
-    return w.client_count * (4000 * second + (uint64_t)(110 * w.slower * (double)w.slowest_ns));
+    return w.client_count * (4000 * second + 110 * w.jump_ns + (uint64_t)(110 * w.slower * (double)w.slowest_ns));
 }
 
 static void wait_on(const char *where)
