@@ -24,7 +24,8 @@ struct pending {
     bool known;  /* all devices were timed before its submit */
     bool run;    /* by cox_session_run: ends when that returns */
     bool silent; /* without a callback: ends with its report */
-    bool back;   /* reads what the frame before writes, and writes what that reads */
+    bool back;   /* writes the input of its set, and reads the output of `from`, or its input if that is another set */
+    uint32_t from;
     cox_status status;
 };
 

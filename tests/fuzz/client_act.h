@@ -17,11 +17,11 @@ static void pop(const struct pending *frame, cox_status status)
     tell("  %.6f frame %u is over: %s\n", (double)now() * 1e-9, frame->number, cox_status_name(status));
     check_over(frame, status);
     c->busy[frame->set]--;
+    c->busy[frame->from] -= frame->back && frame->from != frame->set;
     c->pending[frame->number].status = status;
     if (status == COX_OK && !c->dropped[frame->set] && !c->busy[frame->set]) {
-        if (c->refills && c->frames->shape != SHAPE_INPLACE) {
+        if (c->refills && !c->stays && c->frames->shape != SHAPE_INPLACE) {
             shape_refill_inputs(c->frames, frame->set, c->submitted);
-            tell_changed(frame->set);
         }
         c->digests[frame->set] = digest_of(frame->set);
         c->delivered[frame->set] = true;

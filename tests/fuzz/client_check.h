@@ -118,15 +118,18 @@ static uint64_t frame_limit_ns(const struct pending *frame)
 /* Check a frame that goes back, after the frame before it. Returns whether that is all. */
 static bool check_back(const struct pending *frame, cox_status status)
 {
-    const cox_status before = c->pending[frame->number - 1].status;
+    const bool reads_it = frame->from == frame->set;
+    const cox_status before = reads_it ? c->pending[frame->number - 1].status : COX_OK;
     CHECK(!before || status, "frame %u is COX_OK, but it reads what frame %u has not written", frame->number,
           frame->number - 1);
     if (before && status == before)
         return true;
-    if (status || c->dropped[frame->set] || (fake_struck_by(w.fake, FAKE_CORRUPTS) && !is_verified()))
+    if (status || c->dropped[frame->set] || c->dropped[frame->from] ||
+        (fake_struck_by(w.fake, FAKE_CORRUPTS) && !is_verified()))
         return status == COX_OK;
 
-    const char *wrong = shape_check_back(c->frames, frame->set);
+    cox_buffer *const *from = c->frames->buffers[frame->from];
+    const char *wrong = shape_check_map(c->frames, from[reads_it], frame->set);
     CHECK(!*wrong, "frame %u goes back: %s", frame->number, wrong);
     return true;
 }

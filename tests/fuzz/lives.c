@@ -73,10 +73,11 @@ static void take_frames(const struct client *like)
          pitch, c->frames->rest, sets, c->frames->wrapped ? ", wrapped" : "");
 }
 
-/* Inputs stay on devices from frame to frame. */
+/* Inputs stay on devices from frame to frame. With few sets, frames find them there. */
 static void let_stay(void)
 {
     c->stays = true;
+    c->sets = c->sets % 4 ? 1 : 2;
     for (uint32_t i = 0; i < c->frames->binding_count; i++) {
         struct cox__binding *binding = &c->frames->bindings[i];
         binding->stays = binding->access == COX__READ && !binding->scratch && cox__by_rows(binding);
@@ -143,30 +144,35 @@ static void resize(uint32_t how)
     c = old;
 }
 
-/* Submit a frame that reads what the newest frame writes, and writes what that reads. */
-static void go_back(void)
+/* Submit a frame that writes what the newest frame reads. It reads what that writes, or another set's input. */
+static void go_back(bool from_another)
 {
     const struct pending *newest = &c->pending[c->submitted - 1];
     if (c->frames->shape != SHAPE_MAP || c->submitted == FRAMES_MAX || !c->count || c->params.in_flight == 1 ||
         newest != &c->pending[c->first + c->count - 1] || newest->back || newest->silent || c->dropped[newest->set])
         return;
-    const uint32_t set = newest->set;
+    const uint32_t set = newest->set, from = from_another ? (set + 1) % c->sets : set;
+    if (c->dropped[from])
+        return;
     struct cox__frame_spec frame = shape_frame(c->frames, set);
-    cox_buffer *buffers[] = {c->frames->buffers[set][1], c->frames->buffers[set][0]};
+    cox_buffer *buffers[] = {c->frames->buffers[from][from == set], c->frames->buffers[set][0]};
     struct pending *pending = &c->pending[c->submitted];
     frame.buffers = buffers;
     frame.nowait = true;
     *pending = new_pending(set, false);
     pending->back = true;
+    pending->from = from;
     c->submitted++;
     c->count++;
     c->busy[set]++;
+    c->busy[from] += from != set;
     tell("  %.6f frame %u goes back\n", (double)now() * 1e-9, pending->number);
     const cox_status status = cox__session_submit(c->session, &frame, on_done, pending);
     if (status == COX_OK)
         return;
     c->count--;
     c->busy[set]--;
+    c->busy[from] -= from != set;
     check_refusal(status, true);
 }
 
@@ -253,7 +259,7 @@ static void act(void)
             submit_next(how & 4);
         c->silent = false;
         if (how & 16)
-            go_back();
+            go_back(how & 32);
         break;
     case 3:
         run_next();

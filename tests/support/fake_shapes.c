@@ -511,13 +511,13 @@ const char *shape_check_padding(const struct shape_frames *frames, uint32_t inde
     return check(frames, index, true);
 }
 
-const char *shape_check_back(const struct shape_frames *frames, uint32_t index)
+const char *shape_check_map(const struct shape_frames *frames, cox_buffer *in, uint32_t index)
 {
     static _Thread_local char wrong[160];
-    const unsigned char *in = data_of(frames, index, 1), *out = data_of(frames, index, 0);
+    const unsigned char *out = data_of(frames, index, 0);
     const size_t bytes = bytes_of(frames, 0);
     unsigned char *want = must(malloc(bytes));
-    map_rows(frames, in, frames->params[index % frames->count].add, want);
+    map_rows(frames, cox_buffer_data(in), frames->params[index % frames->count].add, want);
     *wrong = 0;
     for (size_t b = 0; b < bytes && !*wrong; b++)
         if (is_written(frames, 1, b) && out[b] != want[b])

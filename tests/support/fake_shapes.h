@@ -95,7 +95,7 @@ const char *shape_check(const struct shape_frames *frames, uint32_t index);
 /* The same for bytes that no kernel writes: they must be as shape_prepare left them. REST_UNDEFINED: or zero. */
 const char *shape_check_padding(const struct shape_frames *frames, uint32_t index);
 
-/* SHAPE_MAP: the same for a frame whose input is the frame's output, and whose output is its input. */
-const char *shape_check_back(const struct shape_frames *frames, uint32_t index);
+/* SHAPE_MAP: the first wrong byte of a frame that has read `in` and written the input of frame `index % count`. */
+const char *shape_check_map(const struct shape_frames *frames, cox_buffer *in, uint32_t index);
 
 #endif
