@@ -273,7 +273,7 @@ void cox_runtime_destroy(cox_runtime **out)
     /* Both before the loop: tasks and the watchdog's thread wake it. */
     const bool none_stuck = cox__watchdog_stop(runtime->watchdog);
     uint64_t timeout_ns = BUSY_NS;
-    if (runtime->lost.stray || runtime->left_session)
+    if (runtime->lost.stray || atomic_load(&runtime->left_session))
         timeout_ns = HANGING_NS;
     if (!cox__worker_destroy(&runtime->worker, timeout_ns) || !none_stuck) {
         cox__log(&runtime->log, COX_LOG_ERROR,

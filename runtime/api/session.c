@@ -490,7 +490,7 @@ void cox_session_destroy(cox_session **out)
             &session->runtime->log, COX_LOG_ERROR,
             "a session's memory is leaked: a driver call that releases its device does not return");
         cox__leak(session);
-        runtime->left_session = true;
+        atomic_store(&runtime->left_session, true);
         atomic_fetch_sub(&runtime->alive.sessions, 1);
         return;
     }

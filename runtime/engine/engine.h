@@ -90,7 +90,7 @@ bool cox__policy_load_profile(struct cox_session *session, uint32_t pass,
 
 /* Ask the policy of a pass for a profile of each device. False: the policy saves no profiles.
  * policy.c */
-bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
+bool cox__policy_save_profile(struct cox_session *session, uint32_t pass,
                               struct cox_device_profile *profiles);
 
 /* Free the spare buffers. The instances are gone, and the engine no longer knows the session.

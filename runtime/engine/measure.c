@@ -126,7 +126,8 @@ static uint64_t learn_slice(struct cox__measure *measure, uint32_t rows, uint64_
 
     const bool enough = ns >= SLICE_NS && fraction >= GROWS && !first;
     const bool too_dear = ns >= SLICE_NS && first && next * SECOND_SHARE > measure->rows;
-    const bool largest = rows > measure->most / 2;
+    /* The end of the pass cuts a slice short. Then no later slice is longer. */
+    const bool largest = rows > measure->most / 2 || rows < measure->slice;
     if (largest && fraction < GROWS) { /* no slice shows it */
         become(measure, COX__MEASURE_WHOLE);
         return 0;

@@ -576,7 +576,7 @@ bool cox__policy_load_profile(struct cox_session *session, uint32_t pass,
     return true;
 }
 
-bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
+bool cox__policy_save_profile(struct cox_session *session, uint32_t pass,
                               struct cox_device_profile *profiles)
 {
     struct cox_sched_device devices[COX_DEVICES_MAX];
@@ -586,9 +586,14 @@ bool cox__policy_save_profile(const struct cox_session *session, uint32_t pass,
     if (!sharing->policy.save_profile)
         return false;
 
+    /* Other threads may submit frames meanwhile. */
+    pthread_mutex_lock(&session->lock);
+    const uint64_t next_index = session->counts.next_index;
+    pthread_mutex_unlock(&session->lock);
+
     memset(profiles, 0, session->devices.count * sizeof *profiles);
     cox__watchdog_lock(session->runtime->watchdog); /* a probation may still end */
-    cox__policy_view(session, pass, session->counts.next_index, devices, &view);
+    cox__policy_view(session, pass, next_index, devices, &view);
     sharing->policy.save_profile(sharing->state, &view, profiles);
     cox__watchdog_unlock(session->runtime->watchdog);
 

@@ -471,7 +471,7 @@ struct cox_runtime {
     /* not guarded by the engine lock */
     _Atomic uint64_t frames_submitted; /* to all sessions */
     struct cox__alive alive;
-    bool left_session; /* a session was leaked because a driver call hung */
+    atomic_bool left_session; /* a session was leaked because a driver call hung */
     pid_t pid;
     struct cox__release release;
 };

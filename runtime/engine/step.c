@@ -207,7 +207,8 @@ static bool begin_shadows(struct cox_session *session)
     return any;
 }
 
-/* Start a frame. False: it must wait for its buffers, for the warm-up or for a device. */
+/* Start a frame. False: it must wait for its buffers, for device memory that earlier frames use,
+ * for the warm-up or for a device. */
 static bool try_start(struct cox_session *session, uint32_t index, bool *progress)
 {
     struct cox__frame *frame = cox__order_at(&session->order, index);
@@ -231,6 +232,9 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
         return false;
     }
     if (!session->no_device && !cox__device_any_active(&session->devices))
+        return false;
+
+    if (index > 0 && !cox__directory_has_room(session, frame))
         return false;
 
     start_frame(session, frame, index == 0);
@@ -540,6 +544,11 @@ static bool look_after_devices(struct cox_session *session, uint64_t *next_ns)
 
 /* ---- the turn ---- */
 
+/* A turn ends when nothing can be done, and after this many rounds. On a device that computes
+ * inside the enqueue call, there is more to do for as long as frames are submitted. Other threads
+ * wait for the engine lock meanwhile. */
+enum { ROUNDS_MAX = 32 };
+
 /* Whether no session has anything under way. */
 static bool is_idle(const struct cox_runtime *runtime)
 {
@@ -595,7 +604,7 @@ uint64_t cox__step_all(struct cox_runtime *runtime)
     if (runtime->interrupted)
         resume(runtime);
 
-    for (;;) {
+    for (uint32_t rounds = 0; rounds < ROUNDS_MAX; rounds++) {
         uint64_t due = UINT64_MAX;
         bool progress = false;
         if (turn(runtime, &due))
@@ -616,6 +625,7 @@ uint64_t cox__step_all(struct cox_runtime *runtime)
         if (!backend->ops->advance(backend, due))
             return UINT64_MAX;
     }
+    return cox__engine_now(runtime); /* go on at once */
 }
 
 /* ---- part of a turn ---- */

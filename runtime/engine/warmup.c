@@ -310,8 +310,10 @@ static void start_frame(struct cox_session *session, enum cox__warmup_run run, u
     cox__frame_begin_pass(session->runtime, frame, pass);
     frame->passes[pass].reason = COX_REASON_WARMUP;
 
-    if (run != COX__WARMUP_FILL) /* then all rows go through the host's memory */
-        cox__residency_start_warmup(&session->devices, frame, session->warmup.holders);
+    /* In a fill, and without memory for lists of rows, all rows go through the host's memory. */
+    if (run != COX__WARMUP_FILL &&
+        !cox__residency_start_warmup(&session->devices, frame, session->warmup.holders))
+        session->warmup.holders = 0;
 }
 
 /* Add a band and submit it. The driver may compile or compute in that call. */

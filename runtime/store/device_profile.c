@@ -392,10 +392,13 @@ bool cox__device_profile_skip_warmup(cox_session *session, cox_session *warm_sta
         !same_kernels(session, warm_start))
         return false;
 
+    /* A warm-up of `warm_start` that cox_session_warm asked for may still run. */
+    cox__watchdog_lock(session->runtime->watchdog);
     for (uint32_t u = 0; u < session->devices.count; u++) {
         session->devices.list[u].blocks_in_submit = warm_start->devices.list[u].blocks_in_submit;
         session->devices.any_blocks |= session->devices.list[u].blocks_in_submit;
     }
+    cox__watchdog_unlock(session->runtime->watchdog);
     return true;
 }
 

@@ -14,7 +14,7 @@
 
 #include "specs.h"
 #include "engine/engine.h"
-#include "support/fake_shapes.h"
+#include "support/fake_rig.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,13 +29,13 @@
 enum {
     INPUT_MAX = 400,
     DEVICES_MAX = 4,
-    SETS_MAX = 12,
-    FRAMES_MAX = 40,
     FAULTS_FIRST = 16,
     FAULTS_MOST = 50,
     TASKS_MAX = 64,
     LEAKED_MAX = 2000,
-    CLOSE_SECONDS = 6 /* limit for the end of a session, without its frames: twice the default of 2 s, one more
+    TURN_CALLS_MAX = 2000, /* of the backend, in one turn of the scheduler thread */
+    TURNS_MAX = 1000,      /* while no frame ends, and the clock stands still */
+    CLOSE_SECONDS = 6      /* limit for the end of a session, without its frames: twice the default of 2 s, one more
                        * second, and a margin */
 };
 static const uint64_t us = 1000, ms = 1000000, second = 1000000000, never = UINT64_MAX;
@@ -45,18 +45,6 @@ struct task {
     void *ctx;
     bool in_turn;
     uint64_t at_ns; /* when it ends */
-};
-
-/* An accepted frame whose end has not been observed. */
-struct pending {
-    uint64_t submit_ns;
-    uint64_t deadline_ns; /* if not 0, the frame is dropped when it would end later than this */
-    uint32_t number;
-    uint32_t set;
-    uint32_t struck; /* number of faults before its submit */
-    bool cancelled;
-    bool known; /* all devices were timed before its submit */
-    bool run;   /* by cox_session_run: ends when that returns */
 };
 
 /* The current run. */
@@ -83,42 +71,21 @@ static struct {
     uint32_t tasks_begun;
 
     /* the application */
-    struct shape_frames *frames;
-    cox_session *session;
-    struct cox__session_spec params;
     uint64_t act_ns;     /* start of the current action */
-    uint64_t slowest_ns; /* for a whole frame on the slowest device */
+    uint64_t slowest_ns; /* for a whole frame on the slowest device, of the session for which that is longest */
     uint64_t longest_ns; /* longest finite delay of all faults */
     double slower;       /* largest slowdown by a fault so far; 0 = none */
-    size_t log_from;     /* start of this session's log */
-    uint32_t sets;
-    bool anew[SETS_MAX];        /* the set needs other buffers */
-    bool tainted[SETS_MAX];     /* the set cannot be used any more */
-    bool dropped[SETS_MAX];     /* its buffers were destroyed during a frame */
-    bool delivered[SETS_MAX];   /* a frame with this set was delivered, and nobody has written its outputs since; */
-    uint64_t digests[SETS_MAX]; /* their digest then */
-    uint32_t submitted;
-    uint32_t base; /* frames submitted to earlier sessions */
-    uint32_t over;
-    uint32_t reports;
+    uint64_t jump_ns;    /* longest jump of the clock */
     uint32_t faults;
-    uint32_t chain;        /* frames to submit from callbacks */
-    uint32_t first, count; /* of `pending` */
-    struct pending pending[FRAMES_MAX];
-    struct cox_session_info info;
+    uint32_t client_count; /* sessions that share the devices, at most */
 
-    bool busy[SETS_MAX];
-    bool refills;   /* inputs of a set change with each frame */
-    bool drops;     /* frames that would be late are dropped */
-    bool has_place; /* a callback submits its first frame, for which there is a free slot */
-    bool blocked;   /* in cox_session_submit, so callbacks must not submit */
-    bool inside;    /* in a step of the scheduler thread */
-    bool revoked;   /* the engine lock was revoked during the current step */
+    uint64_t turn_ns;    /* time of the last turns of the scheduler thread, */
+    uint32_t turns;      /* and their number */
+    uint64_t turn_calls; /* calls of the backend by turns inside the current one, after its lock was revoked */
+    bool inside;         /* in a step of the scheduler thread */
+    bool revoked;        /* the engine lock was revoked during the current step */
     bool on;
 } w;
-
-/* Number of sessions that leaked their memory on purpose. There is a limit. */
-static uint32_t leaked;
 
 /* ---- messages ---- */
 
@@ -130,7 +97,7 @@ static void tell(const char *format, ...)
     va_start(list, format);
     const int length = vsnprintf(line, sizeof line, format, list);
     va_end(list);
-    w.story = realloc(w.story, w.story_bytes + (size_t)length + 1);
+    w.story = must(realloc(w.story, w.story_bytes + (size_t)length + 1));
     memcpy(w.story + w.story_bytes, line, (size_t)length + 1);
     w.story_bytes += (size_t)length;
 }
@@ -196,12 +163,28 @@ static void run_task(void)
     task.run(task.ctx);
 }
 
+/* A turn may not go on for ever, and the thread may not take turns for ever while no time passes. */
+static void check_turn(uint64_t calls_before, uint64_t calls_outside)
+{
+    const uint64_t calls = fake_calls(w.fake) - calls_before;
+    CHECK(calls - w.turn_calls <= TURN_CALLS_MAX, "a turn of the scheduler calls the backend %llu times",
+          (unsigned long long)(calls - w.turn_calls));
+    w.turn_calls = calls_outside + calls;
+
+    w.turns = now() == w.turn_ns ? w.turns + 1 : 0;
+    w.turn_ns = now();
+    CHECK(w.turns < TURNS_MAX, "%u turns of the scheduler, no frame ends, and no time passes", w.turns);
+}
+
 static void step(void)
 {
+    const uint64_t calls_before = fake_calls(w.fake), calls_outside = w.turn_calls;
     w.wake_ns = w.due_ns = never;
+    w.turn_calls = 0;
     w.inside = true;
     const uint64_t sleep_ns = w.handler.step(w.handler.ctx);
     w.inside = false;
+    check_turn(calls_before, calls_outside);
     if (!w.revoked) /* else another thread has replaced this one */
         w.due_ns = sleep_ns == never ? never : later(now(), sleep_ns ? sleep_ns : 1);
     w.revoked = false;
@@ -357,7 +340,7 @@ void cox__watchdog_expect(struct cox__watchdog *watchdog, void *session, void *i
 struct cox__driver_call cox__watchdog_call_begin(struct cox__watchdog *watchdog)
 {
     CHECK(watchdog->held && watchdog->revoke_ns == never, "a driver call without the lock");
-    watchdog->stuck = calloc(1, sizeof *watchdog->stuck);
+    watchdog->stuck = must(calloc(1, sizeof *watchdog->stuck));
     watchdog->revoke_ns = later(now(), watchdog->limit_ns);
     return (struct cox__driver_call){
         .watchdog = watchdog, .number = ++watchdog->calls, .home = watchdog->home, .stuck = watchdog->stuck};
@@ -475,10 +458,11 @@ static bool pump(uint64_t until_ns)
 /* ---- waiting in calls of the application ---- */
 
 /* No correct engine blocks a call longer than this. If only one device is active, its limit is ten times its
- * timeout, which is ten times its expected time. The expected time may come from bands that a fault made slow. */
+ * timeout, which is ten times its expected time. The expected time may come from bands that a fault made slow, or
+ * during which the clock jumped. */
 static uint64_t call_limit_ns(void)
 {
-    return 4000 * second + (uint64_t)(110 * w.slower * (double)w.slowest_ns);
+    return w.client_count * (4000 * second + 110 * w.jump_ns + (uint64_t)(110 * w.slower * (double)w.slowest_ns));
 }
 
 static void wait_on(const char *where)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+_Thread_local volatile uint32_t fake_must_depth;
+
 /* ---- backend operations ---- */
 
 static uint32_t op_device_count(struct cox__backend *backend)

@@ -22,9 +22,13 @@
 #include "engine/backend.h"
 #include <stdlib.h>
 
-/* Returns `memory`; ends the program if it is NULL. */
-static inline void *must(void *memory)
+/* Returns the memory that the expression allocates; ends the program if it is NULL. A test in which allocations of
+ * the library fail (tests/fuzz/heap.h) lets those succeed that are made while fake_must_depth is not 0. */
+extern _Thread_local volatile uint32_t fake_must_depth; /* volatile: compilers know what malloc does */
+#define must(memory) fake_must_end((fake_must_depth++, (memory)))
+static inline void *fake_must_end(void *memory)
 {
+    fake_must_depth--;
     if (!memory)
         abort();
     return memory;
@@ -116,6 +120,8 @@ enum fake_fault_kind {
     FAKE_LIES_PROFILE,
     /* The band's end is reported as `delay_ns` before its submission. */
     FAKE_END_EARLY,
+    /* The end is reported as `delay_ns` later than it is. UINT64_MAX = at the last moment of the clock. */
+    FAKE_END_LATE,
     /* job_submit takes `delay_ns`. */
     FAKE_SUBMIT_BLOCKS,
     /* The band ends in time, but its post is missing, is sent twice, is sent at the start as well, or is `delay_ns`
@@ -235,6 +241,9 @@ uint32_t fake_steps(struct fake *fake, enum fake_step step, uint32_t device);
 /* Number of steps outside the contract so far, and a text for the first one, "" if none (valid until fake_free). */
 uint32_t fake_violations(struct fake *fake);
 const char *fake_violation(struct fake *fake);
+
+/* Number of calls of the backend by the engine so far, apart from those that only ask for a property. */
+uint64_t fake_calls(struct fake *fake);
 
 /* Number of live objects: host allocations and instances. */
 uint32_t fake_alive(struct fake *fake);

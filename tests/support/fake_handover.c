@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
+#include "fake_backend.h"
 #include "fake_handover.h"
 #include <stdlib.h>
 #include <string.h>
@@ -67,9 +68,7 @@ static void mark(struct fake_handover *of, const struct cox__pipeline *pipeline,
         if (of->rows[i] != rows) { /* not seen yet, or left by another session at this address */
             free(of->there[i]);
             of->rows[i] = rows;
-            of->there[i] = calloc(of->rows[i], sizeof *of->there[i]);
-            if (!of->there[i])
-                abort();
+            of->there[i] = must(calloc(of->rows[i], sizeof *of->there[i]));
         }
         size_t first, count;
         rows_of(pipeline, band, i, of->rows[i], &first, &count);
@@ -100,9 +99,7 @@ uint32_t fake_handover_begin(struct fake_handover **all, const struct cox__pipel
 {
     struct fake_handover *of = find(*all, band->frame);
     if (!of) {
-        of = calloc(1, sizeof *of);
-        if (!of)
-            abort();
+        of = must(calloc(1, sizeof *of));
         of->next = *all;
         of->frame = band->frame;
         *all = of;

@@ -160,6 +160,7 @@ struct fake {
     uint32_t fault_count;
     struct fake_fault faults[FAULTS_MAX];
 
+    uint64_t calls;
     size_t record_count, record_room;
     struct fake_record *record;
     uint32_t violations;

@@ -24,6 +24,7 @@ void fake__violate(struct fake *fake, const char *format, ...)
 
 void fake__note(struct fake *fake, enum fake_step step, uint32_t device, const struct slot *slot, bool failed)
 {
+    fake->calls += step != FAKE_STEP_END && step != FAKE_STEP_POST && step != FAKE_STEP_WAIT;
     if (fake->record_count == fake->record_room) {
         fake->record_room = fake->record_room ? 2 * fake->record_room : 1024;
         fake->record = must(realloc(fake->record, fake->record_room * sizeof *fake->record));
@@ -249,6 +250,14 @@ uint32_t fake_steps(struct fake *fake, enum fake_step step, uint32_t device)
         found += fake->record[i].step == step && (device == UINT32_MAX || fake->record[i].device == device);
     pthread_mutex_unlock(&fake->lock);
     return found;
+}
+
+uint64_t fake_calls(struct fake *fake)
+{
+    pthread_mutex_lock(&fake->lock);
+    const uint64_t calls = fake->calls;
+    pthread_mutex_unlock(&fake->lock);
+    return calls;
 }
 
 uint32_t fake_violations(struct fake *fake)

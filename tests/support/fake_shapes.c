@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BINS = 256, REACH = 3, UNWRITTEN = 0xee };
+enum { BINS = 256, REACH = 3, UNWRITTEN = 0xee, TRIES_MAX = 2000 };
 
 const char *shape_name(enum shape shape)
 {
@@ -204,15 +204,29 @@ void shape_drop(struct shape_frames *frames, uint32_t index)
         cox_buffer_destroy(&frames->buffers[index % frames->count][i]);
 }
 
+static uint32_t lent;
+
+uint32_t shape_lent(void)
+{
+    return lent;
+}
+
+static void give_back(void *data)
+{
+    lent--;
+    free(data);
+}
+
 static bool make_buffer(const struct shape_frames *frames, size_t bytes, cox_buffer **out)
 {
     if (!frames->wrapped)
         return cox_buffer_create(rig_runtime(frames->rig), bytes, out) == COX_OK;
     void *data = must(aligned_alloc(64, (bytes + 63) / 64 * 64));
     cox__leak(data); /* never released if a device hangs for good */
-    if (cox_buffer_wrap(rig_runtime(frames->rig), data, bytes, free, data, out) == COX_OK)
+    lent++;
+    if (cox_buffer_wrap(rig_runtime(frames->rig), data, bytes, give_back, data, out) == COX_OK)
         return true;
-    free(data);
+    give_back(data);
     return false;
 }
 
@@ -246,8 +260,10 @@ struct shape_frames *shape_frames_padded(struct rig *rig, enum shape shape, uint
     for (uint32_t f = 0; f < count; f++) {
         frames->params[f] = (struct rig_params){.add = 11 * f, .columns = columns};
         frames->before[f] = must(malloc(bytes_of(frames, 0)));
-        if (!shape_make(frames, f, rig_random(&seed)))
-            abort();
+        const uint64_t contents = rig_random(&seed);
+        for (uint32_t tries = 0; !shape_make(frames, f, contents); tries++)
+            if (tries == TRIES_MAX)
+                abort();
     }
     return frames;
 }
@@ -493,4 +509,19 @@ const char *shape_check(const struct shape_frames *frames, uint32_t index)
 const char *shape_check_padding(const struct shape_frames *frames, uint32_t index)
 {
     return check(frames, index, true);
+}
+
+const char *shape_check_map(const struct shape_frames *frames, cox_buffer *in, uint32_t index)
+{
+    static _Thread_local char wrong[160];
+    const unsigned char *out = data_of(frames, index, 0);
+    const size_t bytes = bytes_of(frames, 0);
+    unsigned char *want = must(malloc(bytes));
+    map_rows(frames, cox_buffer_data(in), frames->params[index % frames->count].add, want);
+    *wrong = 0;
+    for (size_t b = 0; b < bytes && !*wrong; b++)
+        if (is_written(frames, 1, b) && out[b] != want[b])
+            snprintf(wrong, sizeof wrong, "frame %u, byte %zu: %u instead of %u", index, b, out[b], want[b]);
+    free(want);
+    return wrong;
 }

@@ -57,7 +57,10 @@ struct shape_frames {
     unsigned char **before; /* original contents of the first buffer */
 };
 
-/* `count` frames of random content. */
+/* Number of pieces of wrapped memory that the library has not released. */
+uint32_t shape_lent(void);
+
+/* `count` frames of random content. If memory runs out, it tries again. */
 struct shape_frames *shape_frames_new(struct rig *rig, enum shape shape, uint32_t rows, uint32_t columns,
                                       uint32_t count);
 /* Like shape_frames_new, with rows that are `pitch` bytes apart. */
@@ -91,5 +94,8 @@ const char *shape_check(const struct shape_frames *frames, uint32_t index);
 
 /* The same for bytes that no kernel writes: they must be as shape_prepare left them. REST_UNDEFINED: or zero. */
 const char *shape_check_padding(const struct shape_frames *frames, uint32_t index);
+
+/* SHAPE_MAP: the first wrong byte of a frame that has read `in` and written the input of frame `index % count`. */
+const char *shape_check_map(const struct shape_frames *frames, cox_buffer *in, uint32_t index);
 
 #endif

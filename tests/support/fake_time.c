@@ -43,6 +43,8 @@ static void post(struct slot *slot)
         const uint64_t early_ns = max_ns(slot->fate[FAKE_END_EARLY].delay_ns, 1);
         end_ns = slot->submit_ns > early_ns ? slot->submit_ns - early_ns : 1;
     }
+    if (fate(slot, FAKE_END_LATE))
+        end_ns = add_ns(end_ns, max_ns(slot->fate[FAKE_END_LATE].delay_ns, 1));
     atomic_store(&slot->job->end_ns, end_ns);
     fake->post.post(fake->post.ctx, slot->job);
 }

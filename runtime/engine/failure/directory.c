@@ -177,6 +177,45 @@ cox_status cox__directory_check(const struct cox_session *session, uint32_t bind
 
 /* ---- frames ---- */
 
+/* The entry that the frame's buffer has already, with the rows of this binding; NULL = none. */
+static struct cox__kept *entry_of(struct cox_session *session, const struct cox__frame *frame,
+                                  uint32_t binding)
+{
+    if (!frame->buffers[binding] || !(session->pipeline.stays >> binding & 1))
+        return NULL;
+
+    struct cox__kept *kept = find(session, atomic_load(&frame->buffers[binding]->life));
+    if (!kept || !has_shape_of(kept, &session->pipeline, binding))
+        return NULL;
+
+    return kept;
+}
+
+bool cox__directory_has_room(struct cox_session *session, const struct cox__frame *frame)
+{
+    const struct cox__pipeline *pipeline = &session->pipeline;
+    uint32_t own = 0, missing = 0, room = 0;
+    size_t bytes = 0;
+    if (!pipeline->stays || frame->fetch)
+        return true;
+
+    for (uint32_t i = 0; i < pipeline->binding_count; i++) {
+        const struct cox__kept *kept = entry_of(session, frame, i);
+        if (kept) {
+            own |= UINT32_C(1) << cox__directory_number(session, kept);
+        } else if (pipeline->stays >> i & 1) {
+            missing++;
+            if (pipeline->bytes[i] > bytes)
+                bytes = pipeline->bytes[i];
+        }
+    }
+
+    for (uint32_t k = 0; k < pipeline->kept_count; k++)
+        room += !(own >> k & 1) && pipeline->kept_bytes[k] >= bytes &&
+                is_free(session, &session->residency.kept[k]);
+    return missing <= room;
+}
+
 static cox_status open_binding(struct cox_session *session, struct cox__frame *frame,
                                uint32_t binding)
 {
@@ -210,8 +249,11 @@ static cox_status open_binding(struct cox_session *session, struct cox__frame *f
         return COX_E_INVALID;
     }
 
-    if (kept->content != content && !reset(session, kept))
+    if (kept->content != content && !reset(session, kept)) {
+        if (!kept->frames) /* else the entry would be in use for ever */
+            leave_buffer(session, kept);
         return COX_E_NOMEM;
+    }
 
     kept->content = content;
     kept->used = frame->number;
@@ -276,8 +318,10 @@ static void close_binding(struct cox_session *session, const struct cox__frame *
 
     /* What a failed frame left is undefined. */
     kept->content = content_of(frame->buffers[binding]);
-    if (frame->status && !reset(session, kept))
-        kept->content--;
+    if (frame->status && !reset(session, kept)) {
+        leave_buffer(session, kept);
+        return;
+    }
 
     const struct cox_session *keeper = NULL;
     if (!is_on_host(session, kept))

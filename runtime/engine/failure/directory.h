@@ -41,6 +41,10 @@ void cox__directory_free(struct cox_session *session);
 cox_status cox__directory_check(const struct cox_session *session, uint32_t binding,
                                 const cox_buffer *buffer);
 
+/* Whether a frame that starts now gets entries for its buffers that stay. False: earlier frames
+ * under way use the entries. */
+bool cox__directory_has_room(struct cox_session *session, const struct cox__frame *frame);
+
 /* Check the buffers of a frame that starts, and open entries for those that stay. Errors (logged):
  * E_INVALID, E_NOMEM. Call cox__directory_close even so. */
 cox_status cox__directory_open(struct cox_session *session, struct cox__frame *frame);

@@ -376,12 +376,12 @@ void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
     grow_old(&session->residency.handed_over);
 }
 
-void cox__residency_start_warmup(const struct cox__devices *devices, struct cox__frame *frame,
+bool cox__residency_start_warmup(const struct cox__devices *devices, struct cox__frame *frame,
                                  uint32_t holders)
 {
     frame->held.keeps = frame->held.rows && any_keeps(devices);
     if (!frame->held.keeps)
-        return;
+        return true;
 
     clear(frame);
 
@@ -399,6 +399,13 @@ void cox__residency_start_warmup(const struct cox__devices *devices, struct cox_
             if (holders >> d & devices->list[d].resident >> i & 1)
                 add(frame, i, d, all);
     }
+    if (frame->status == COX_OK)
+        return true;
+
+    /* No set lists rows that the bands would wait for. */
+    frame->held.keeps = false;
+    frame->status = COX_OK;
+    return false;
 }
 
 /* ---- what a band reads ---- */

@@ -29,8 +29,8 @@ void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
 
 /* A run of the warm-up has begun a pass. It counts as if the results of the passes before were in
  * the host's memory. The devices in `holders`, a bit for each, have them in their own memory
- * too. */
-void cox__residency_start_warmup(const struct cox__devices *devices, struct cox__frame *frame,
+ * too. Returns false if there is no memory to note that: the run then uses the host's memory. */
+bool cox__residency_start_warmup(const struct cox__devices *devices, struct cox__frame *frame,
                                  uint32_t holders);
 
 /* Add FETCH bands for rows that only other devices have, if a planned band reads them or a shadow

@@ -108,3 +108,16 @@ Test(measure, a_known_time_is_only_repeated)
     cr_expect_float_eq(old.whole_ns, 1020000, 1, "it holds no longer");
     cr_expect(far.slices == 1 && far.wholes == 0);
 }
+
+/* Such a device takes the last rows of the pass, which are fewer than those of a slice. */
+Test(measure, slices_that_the_end_of_the_pass_cuts_short_come_to_an_end)
+{
+    struct cox__measure measure;
+    uint64_t whole_ns = 0;
+    uint32_t runs = 0;
+    cox__measure_begin(&measure, 33, 16, 16, 0, false);
+    for (; measure.state <= COX__MEASURE_SLICE && runs < 10; runs++)
+        whole_ns = cox__measure_learn(&measure, 1, 4000000, false);
+    cr_expect_leq(runs, 2);
+    cr_expect_eq(whole_ns, 33 * 4000000u);
+}

@@ -400,3 +400,19 @@ Test(stays, a_lost_device_loses_the_rows_of_all_buffers)
     fetch_and_check(4);
     close_bench();
 }
+
+/* The device has memory for one input. The next frame waits until the frame before it does not need that any more. */
+Test(stays, frames_under_way_take_turns_at_the_memory_of_the_devices)
+{
+    static const struct cox__binding table_stays[] = {BY_ROWS(.name = "from", .stays = true),
+                                                      BY_ROWS(.name = "to", .access = COX__WRITE)};
+    open_buffers(&worlds[1]);
+    struct cox__session_spec params = *SESSION(near_pass);
+    params.bindings = table_stays;
+    cr_assert_eq(try_session(&params), COX_OK, "%s", rig_log(rig));
+    for (uint32_t f = 0; f < FRAMES; f++)
+        near_rows(cox_buffer_data(in[f]), expected[f]);
+    submit_some(FRAMES);
+    expect_right(0, FRAMES);
+    close_bench();
+}
