@@ -5,13 +5,14 @@
 #   each_name COMMAND...    call COMMAND... NUMBER with each name in $name
 #   harmless                check that no file `pwned` exists
 #   only WHAT NAME...       check that the working directory has these files and no other
+#   plain FILE...           check that files, or out and err, have nothing that controls a terminal
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2034,SC2154 # scripts use $name; $work is of the harness
 
 # One name a line, as printf %b reads it: \0NNN is a byte. The last lines are not UTF-8.
 hostile_names='
 a b
- a 
+ a\0040
 a  b
 it'"'"'s
 '"'"'; id >pwned; '"'"'
@@ -62,10 +63,10 @@ a # b
 %n%n%n
 %03d
 %1$s
-\\\\
-a\\\\
-\\\\n
-\\\\x41
+\\
+a\\
+\\n
+\\x41
 -
 --
 -h
@@ -127,4 +128,14 @@ only() { # WHAT NAME...
     find . -mindepth 1 -maxdepth 1 -print0 | sort -z >"$work/found"
     printf './%s\0' "$@" | sort -z >"$work/expected"
     same "$work/found" "$work/expected" "$h_about: $(tr '\0' ' ' <"$work/found" | cat -v)"
+}
+
+# plain FILE...: check that files, or out and err, have no byte that could control a terminal: only text in UTF-8, newlines
+# and tabs.
+plain() {
+    for h_stream; do
+        h_file "$h_stream"
+        h_rest=$(LC_ALL=C.UTF-8 grep -acvxP '[\t -~\x{a0}-\x{10ffff}]*' -- "$h_path")
+        equal "$h_rest" 0 "lines with control characters in $h_stream"
+    done
 }

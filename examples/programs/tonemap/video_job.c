@@ -4,6 +4,7 @@
 #include "bound.h"
 #include "common/now.h"
 #include "common/outfile.h"
+#include "common/plain_output.h"
 #include "devices.h"
 #include "files.h"
 #include "film.h"
@@ -752,7 +753,7 @@ static bool run(struct job *job)
     if (!prepare(job))
         return false;
     print_start(job);
-    progress_begin(&job->progress, stderr, total_frames(job), now_ns());
+    progress_begin(&job->progress, plain_output_terminal(), total_frames(job), now_ns());
     if (options->progress_json)
         progress_use_json(&job->progress, stderr);
 
