@@ -14,7 +14,6 @@
 #include "common/range_scheduler.h"
 #include "common/now.h"
 #include "common/outfile.h"
-#include "common/plain_output.h"
 #include "found.h"
 #include "journal.h"
 #include "shared_file.h"
@@ -554,7 +553,6 @@ int main(int argc, char **argv)
     struct options_error wrong;
     int provided = 0;
     world.began_ns = now_ns();
-    plain_output_begin();
 
     if (MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
         return EXIT_BAD;
