@@ -172,6 +172,7 @@ static bool open_finished(struct job *job)
                                   .preset = options->preset,
                                   .start = options->start,
                                   .frames = options->frames,
+                                  .keep_existing = !options->step && !options->overwrite,
                                   .left_out = message_file_warning,
                                   .user = (void *)options->output};
     if (options->to == OUTPUT_MKV)
