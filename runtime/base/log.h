@@ -13,7 +13,8 @@ struct cox__log {
     enum cox_log_level level; /* most detailed level that is reported */
 };
 
-/* One line without a newline. Lines longer than 1 KiB are cut, except through cox__log_text. */
+/* One line without a newline. Lines longer than 1 KiB are cut, except through cox__log_text. What
+ * is not printable UTF-8 appears as \xNN. */
 void cox__log(const struct cox__log *log, enum cox_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -16,6 +16,7 @@ static void unmap_object(struct cox__cl_object *object, cl_command_queue queue)
     void *mapped = object->mapped;
     object->mapped = NULL; /* before the call, which may not return */
     object->stale = true;
+    /* Its status does not matter: a stale object is brought up to date before it is used. */
     clEnqueueUnmapMemObject(queue, object->mem, mapped, 0, NULL, NULL);
 }
 

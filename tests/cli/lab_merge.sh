@@ -51,6 +51,18 @@ if [ "$sqlite" ]; then
     sqlite3 other.db "PRAGMA user_version = 4"
     denies 1 'other.db: has session database version 4' "another version" b.db other.db -o new.db
     check 'a database was begun' [ ! -e new.db ]
+    # A run without sessions is as good as another, but frames need theirs.
+    cp a.db orphans.db
+    sqlite3 orphans.db 'DELETE FROM session'
+    denies 1 "orphans.db: the database is damaged .rows of 'frame' without their 'session'" "frames without sessions" orphans.db b.db -o new.db
+    check 'a database was begun' [ ! -e new.db ]
+    cp a.db empty.db
+    sqlite3 empty.db "DELETE FROM call; DELETE FROM call_view; DELETE FROM call_device; DELETE FROM call_options;
+        DELETE FROM call_profile; DELETE FROM band; DELETE FROM shadow; DELETE FROM frame_pass; DELETE FROM frame;
+        DELETE FROM telemetry_session; DELETE FROM session"
+    run 0 "a run without sessions" empty.db b.db -o new.db
+    equal "$(sqlite3 new.db 'SELECT count(*), (SELECT count(DISTINCT run) FROM session) FROM run')" '2|1'
+    rm new.db
 fi
 
 # Refused, and nothing created or added.

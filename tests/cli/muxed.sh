@@ -220,6 +220,31 @@ run 0 'to be replaced' "$work/film.mkv" -o a.mkv --overwrite
 equal "$(shown a.mkv | wc -l)" 48
 clean
 
+# Another program makes the file while the film is mapped: the input ends only after that.
+cp "$work/black.y4m" "$work/clip.y4m"
+appears_meanwhile() { # STATUS WHAT ARGS...
+    h_expected=$1
+    what=$2
+    shift 2
+    hold "$work/held"
+    start "$tonemap" "$work/held" -o a.mkv --encoder ffv1 "$@"
+    wait_until 120 'the file that it writes' writes $pid
+    echo keep >a.mkv
+    stop $feeder
+    ends $pid 120
+    equal $status "$h_expected" status
+}
+appears_meanwhile 1 'a file that appears meanwhile'
+contains err '^cox-tonemap: a.mkv: cannot be put there: File exists; the finished file is named a.mkv.kept-1$'
+equal "$(cat a.mkv)" keep
+equal "$(shown a.mkv.kept-1 | wc -l)" 1 'frames of the file that is kept'
+equal "$(ls -A)" "$(printf 'a.mkv\na.mkv.kept-1')" files
+clean
+appears_meanwhile 0 'a file that appears meanwhile, to be replaced' --overwrite
+equal "$(shown a.mkv | wc -l)" 1 frames
+equal "$(ls -A)" a.mkv files
+clean
+
 refuses 1 "unknown video encoder 'nosuch'" 'an unknown encoder' "$work/film.mkv" -o a.mkv --encoder nosuch
 refuses 1 "unknown video encoder 'aac'" 'an encoder of sound' "$work/film.mkv" -o a.mkv --encoder aac
 refuses 1 "encoder libx264 has no option 'colour'" 'an unknown option' "$work/film.mkv" -o a.mkv --encoder libx264:g=9,colour=red

@@ -291,7 +291,7 @@ ffmpeg -v error -f lavfi -i testsrc2=size=1280x720:rate=24 -vf noise=alls=100:al
     -c:v ffv1 -color_trc smpte2084 -y "$large" 2>"$work/err" || fail 'a large film cannot be made'
 check 'the large film has become a small one' [ "$(bytes "$large")" -gt 67108864 ]
 run 0 'a large film' analyse "$large" --share 2/3 -o 1.part
-kept=$(find "$XDG_CACHE_HOME/coxswain" -name 'index-*')
+kept=$(find "$XDG_CACHE_HOME/coxswain" -name '*.index')
 check 'nothing is kept' [ -s "$kept" ]
 run 0 'a large film again' analyse "$large" --share 2/3 -o 2.part
 printf x | dd of="$kept" bs=1 seek=100 conv=notrunc 2>/dev/null

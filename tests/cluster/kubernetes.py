@@ -89,8 +89,11 @@ def load(text):
 
 with open(manifest, encoding="utf-8") as file:
     text = file.read()
-jobs = load(text)
-check(isinstance(jobs, list), f"the manifest is read: {jobs}")
+documents = load(text)
+check(isinstance(documents, list), f"the manifest is read: {documents}")
+names, *jobs = documents
+check(names["kind"] == "ConfigMap" and names["apiVersion"] == "v1", "the names are first")
+check(all(isinstance(value, str) for value in names["data"].values()), "names are strings")
 for job in jobs:
     check(not faults(job), f"{job.get('metadata', {}).get('name')}: {faults(job)}")
 check([job["metadata"]["name"] for job in jobs] == ["film-analyse", "film-steer", "film-map", "film-join"], "four steps in order")
@@ -195,6 +198,8 @@ broken = [
     (put(*container, "args", [64]), "args.0: 64 is not of type 'string'"),
     (put(*container, "env", [{"name": "ENCODE", "value": 18}]), "env.0.value: 18 is not of type 'string'"),
     (put(*container, "env", [{"name": "1ST"}]), "env.0.name: '1ST' does not match"),
+    (put(*container, "envFrom", [{"configMapRef": "film"}]), "envFrom.0.configMapRef: 'film' is not of type 'object'"),
+    (put(*container, "envFrom", [{"configMapRef": {"name": "the film"}}]), "'the film' does not match"),
     (put(*container, "resources", {"limits": {"memory": "4 GB"}}), "memory: '4 GB' is not valid"),
     (put(*container, "resources", {"limits": {"memory": "4GiB"}}), "memory: '4GiB' is not valid"),
     (put(*container, "resources", {"limits": {"nvidia.com/gpu": 0.5}}), "gpu: 0.5 is not valid"),
@@ -236,12 +241,13 @@ for job in jobs:
     name, spec = job["metadata"]["name"], job["spec"]
     for one in spec["template"]["spec"]["containers"]:
         check(one["command"] == ["sh", "-c"] and len(one["args"]) == 1, f"{name}: its command")
-        words = one["args"][0].replace("/film/", "no-such-folder/")
-        words = words.replace("exec cox-tonemap", f"exec '{tonemap}'")
+        check(one["envFrom"] == [{"configMapRef": {"name": names["metadata"]["name"]}}], f"{name}: its names")
+        data = {key: value.replace("/film/", "no-such-folder/") for key, value in names["data"].items()}
+        words = one["args"][0].replace("exec cox-tonemap", f"exec '{tonemap}'")
         if "completions" in spec:
             check(f"/{spec['completions']} " in words.replace("\n", " ") + " ", f"{name}: as many shares as pods")
         if os.access(tonemap, os.X_OK):
-            ran = subprocess.run(["sh", "-c", words], env={**os.environ, "JOB_COMPLETION_INDEX": "7"}, capture_output=True, text=True)
+            ran = subprocess.run(["sh", "-c", words], env={**os.environ, **data, "JOB_COMPLETION_INDEX": "7"}, capture_output=True, text=True)
             check(ran.returncode == 1 and "no-such-folder" in ran.stderr, f"{name}: {ran.returncode} {ran.stderr}")
 print(f"{passed} passed, {failed} failed")
 sys.exit(failed > 0)

@@ -39,6 +39,23 @@ for kind in y4m nv12 p010; do
     done
 done
 
+# Open MPI's semaphore for a file of this name, which another user's job has left. In a name space of its own, because
+# other jobs of this machine would find it.
+cat >"$work/planted.sh" <<'END'
+mount -t tmpfs tmpfs /dev/shm && : >/dev/shm/sem.OMPIO_film.y4m && chmod 0 /dev/shm/sem.OMPIO_film.y4m || exit 9
+timeout 600 mpirun -n 2 "$@" || exit
+ls -A /dev/shm
+END
+if unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/shm' 2>/dev/null; then
+    expect_status 0 "a semaphore of another's job" unshare --mount sh "$work/planted.sh" "$mpi" "$film" -o planted.y4m
+    contains out '^sem.OMPIO_film.y4m$'
+    counts 1 out OMPIO
+    same planted.y4m one.y4m
+    equal "$(find planted.y4m.pieces -name '*film.y4m*')" '' 'links to the file'
+else
+    leave_out "a semaphore of another's job" 'no file system can be mounted'
+fi
+
 look='--operator bt2390 --lookahead 1 --scale 32x'
 # shellcheck disable=SC2086 # options are words
 {

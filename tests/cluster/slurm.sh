@@ -82,19 +82,25 @@ done
 
 # --- The recipe ---
 
-program() { sh "$source/examples/programs/cluster/slurm.sh" "$film" "$@"; }
+# Parts of these names mean something to a shell, or in SLURM's name of a log.
+hostile="it's %j %A \$(id >pwned) {}.mkv"
+sdr="sdr $hostile"
+cp "$film" "$hostile"
+program() { sh "$source/examples/programs/cluster/slurm.sh" "$hostile" "$@"; }
 no_jobs() { [ -z "$(squeue -h 2>&1)" ]; }
 
-run 0 'the recipe' "$work/d/film sdr.mkv" 4
+run 0 'the recipe' "$work/d/$sdr" 4
 wait_until 600 'the end of all jobs' no_jobs
-whole 'film sdr.mkv'
+whole "$sdr"
 
-rm 'film sdr.mkv.pieces/piece-1-of-4.mkv' 'film sdr.mkv'
+rm "$sdr.pieces/piece-1-of-4.mkv" "$sdr"
 remember
-run 0 'again' "$work/d/film sdr.mkv" 4
+run 0 'again' "$work/d/$sdr" 4
 wait_until 600 'the end of all jobs' no_jobs
-whole 'film sdr.mkv'
-equal "$(mapped 'film sdr.mkv.pieces')" 1 'pieces that were mapped'
+whole "$sdr"
+equal "$(mapped "$sdr.pieces")" 1 'pieces that were mapped'
+check 'no log of a piece' [ "$(find "$sdr.pieces" -name 'map-*-4.log' | wc -l)" -ge 1 ]
+equal "$(find "$work" -name 'pwned*')" '' 'code that was run'
 
 # analyse refuses the option. The later jobs do not start, and no file is left.
 program "$work/d/wrong.mkv" 2 --operator no-such-operator >"$work/out" 2>"$work/err"

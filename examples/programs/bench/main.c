@@ -2,6 +2,7 @@
  * docs/internals/scheduling.md explains the figures.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
+#include "common/plain_output.h"
 #include "message.h"
 
 #include <errno.h>
@@ -36,6 +37,7 @@ int main(int argc, char **argv)
 
     bench_command *command = NULL;
 
+    plain_output_begin();
     if (argc > 1 && strcmp(argv[1], "guides") == 0)
         return bench_guides(argc - 1, argv + 1);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "message.h"
+#include "common/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,11 +9,13 @@ bool bench_fail(const char *format, ...)
 {
     va_list args;
 
+    char line[2048], plain[2 * sizeof line];
+
     va_start(args, format);
-    fputs("cox-bench: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(line, sizeof line, format, args);
     va_end(args);
+
+    fprintf(stderr, "cox-bench: %s\n", text_plain(line, plain, sizeof plain));
 
     return false;
 }

@@ -9,16 +9,22 @@
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 [ $# -ge 1 ] || { sed -n '2,4s/^# *//p' "$0"; exit 2; }
-result=$(realpath "$1")
+# place NAME: the whole path. The line after it keeps $() from removing newlines at the name's end; %?? removes that line.
+place() { realpath -- "$1" && echo .; }
+result=$(place "$1")
+result=${result%??}
 shift
 lab=${LAB:-cox-lab}
 folder=$result.machines
 mkdir -p "$folder"
 
+# quoted WORD...: for a shell. What $() takes of it ends in a quote, so newlines stay.
 quoted() {
     space=
     for word; do
-        printf "%s'%s'" "$space" "$(printf %s "$word" | sed "s/'/'\\\\''/g")"
+        printf "%s'" "$space"
+        printf %s "$word" | sed "s/'/'\\\\''/g"
+        printf "'"
         space=' '
     done
 }
@@ -29,7 +35,7 @@ run_on() {
     machine=$1
     shift
     command="$(quoted "$lab" run "$@") -o $(quoted "$folder/$name.db")"
-    if [ "$machine" = - ]; then sh -c "$command"; else ssh "$machine" "$command"; fi >"$folder/$name.log" 2>&1 </dev/null
+    if [ "$machine" = - ]; then sh -c "$command"; else ssh -- "$machine" "$command"; fi >"$folder/$name.log" 2>&1 </dev/null
 }
 
 started=
@@ -41,6 +47,6 @@ failed=
 for pid in $started; do
     wait "$pid" || failed=yes
 done
-[ -z "$failed" ] || { tail -n 1 "$folder"/*.log >&2; exit 1; }
+[ -z "$failed" ] || { tail -n 1 "$folder"/*.log | LC_ALL=C tr -c '[:print:]\n' '?' >&2; exit 1; }
 "$lab" merge "$folder"/*.db -o "$result"
 "$lab" report "$result" -o "${result%.db}.html"

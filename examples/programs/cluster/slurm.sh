@@ -13,28 +13,39 @@
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 [ $# -ge 2 ] || { sed -n '2,5s/^# *//p' "$0"; exit 2; }
-film=$1
-output=$2
+# place NAME: the whole path. The line after it keeps $() from removing newlines at the name's end; %?? removes that line.
+place() { realpath -- "$1" && echo .; }
+film=$(place "$1")
+film=${film%??}
+output=$(place "$2")
+output=${output%??}
 pieces=${3:-64}
+case $pieces in *[!0-9]*) echo "slurm.sh: the number of pieces is '$pieces'" >&2 && exit 2 ;; esac
 shift 2
 [ $# -eq 0 ] || shift
 tonemap=${TONEMAP:-cox-tonemap}
 folder=$output.pieces
-mkdir -p "$folder"
 
-# quoted WORDS...: quoted for a shell.
+# quoted WORD...: for a shell. What $() takes of it ends in a quote, so newlines stay.
 quoted() {
     space=
     for word; do
-        printf "%s'%s'" "$space" "$(printf %s "$word" | sed "s/'/'\\\\''/g")"
+        printf "%s'" "$space"
+        printf %s "$word" | sed "s/'/'\\\\''/g"
+        printf "'"
         space=' '
     done
 }
 
+# In the name of a log SLURM replaces %j and others, unless it has a backslash.
+case $folder in *\\*) echo "slurm.sh: SLURM cannot write logs to a folder whose name has a backslash" >&2 && exit 2 ;; esac
+mkdir -p "$folder"
+logs=$(printf %s "$folder" | sed 's/%/%%/g')
+
 # job NAME AFTER ARRAY COMMAND: submit a job and print its number.
 job() {
     # shellcheck disable=SC2086
-    sbatch --parsable --job-name="$1" --output="$folder/$1-%A-%a.log" ${2:+--dependency=afterok:$2} --kill-on-invalid-dep=yes \
+    sbatch --parsable --job-name="$1" --output="$logs/$1-%A-%a.log" ${2:+--dependency=afterok:$2} --kill-on-invalid-dep=yes \
         ${3:+--array=$3} ${SBATCH:-} --wrap="$4"
 }
 

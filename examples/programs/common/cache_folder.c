@@ -1,26 +1,18 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* The only file of the programs that uses the library's own: what the library does to keep another
+ * user from writing in the folder, or from placing links there, holds for all files in it.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "cache_folder.h"
+#include "store/cache.h"
 
-#include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
-static bool make_directories(char *path)
-{
-    for (char *slash = path + 1; *slash; slash++) {
-        if (*slash != '/')
-            continue;
-        *slash = 0;
-        bool made = !mkdir(path, 0700) || errno == EEXIST;
-        *slash = '/';
-        if (!made)
-            return false;
-    }
-
-    return !mkdir(path, 0700) || errno == EEXIST;
-}
+static const struct cox__cache_kind indexes = {.what = "film indexes",
+                                               .magic = {'C', 'O', 'X', 'I', 'D', 'X', 0, 1},
+                                               .suffix = ".index",
+                                               .bytes_max = 1U << 30,
+                                               .files_max = 64,
+                                               .write_failed = COX_LOG_INFO};
 
 const char *cache_folder(char *path, size_t bytes)
 {
@@ -31,7 +23,31 @@ const char *cache_folder(char *path, size_t bytes)
         length = snprintf(path, bytes, "%s/coxswain", base);
     else if (home && *home == '/')
         length = snprintf(path, bytes, "%s/.cache/coxswain", home);
-    if (length <= 0 || (size_t)length >= bytes || !make_directories(path))
+    if (length <= 0 || (size_t)length >= bytes)
         return NULL;
     return path;
+}
+
+static void hash_key(const void *key, size_t key_bytes, unsigned char hash[COX__SHA256_BYTES])
+{
+    struct cox__digest sha;
+    cox__digest_begin(&sha);
+    cox__cache_feed(&sha, key, key_bytes);
+    cox__digest_end(&sha, hash);
+}
+
+/* Without a log: the kernel cache, in the same folder, says why the folder is not used. */
+void *cache_load(const char *folder, const void *key, size_t key_bytes, size_t *bytes)
+{
+    unsigned char hash[COX__SHA256_BYTES];
+    hash_key(key, key_bytes, hash);
+    return cox__cache_load(folder, &indexes, hash, bytes, NULL);
+}
+
+void cache_store(const char *folder, const void *key, size_t key_bytes, const void *data,
+                 size_t bytes)
+{
+    unsigned char hash[COX__SHA256_BYTES];
+    hash_key(key, key_bytes, hash);
+    cox__cache_store(folder, &indexes, hash, data, bytes, NULL);
 }

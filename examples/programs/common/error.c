@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "error.h"
+#include "text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,10 +14,12 @@ void make_printable(char *text)
 
 bool error_set(struct error *error, const char *format, ...)
 {
+    char text[sizeof error->text];
     va_list args;
     va_start(args, format);
-    vsnprintf(error->text, sizeof error->text, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    make_printable(error->text);
+
+    text_plain(text, error->text, sizeof error->text);
     return false;
 }

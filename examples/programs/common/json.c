@@ -83,13 +83,26 @@ void json_close_array(struct json *json)
 }
 
 /* Length of the UTF-8 character at `s`, 0 if it is not one. */
-static unsigned utf8_length(const unsigned char *s)
+static unsigned utf8_length(const unsigned char *s, uint32_t *character)
 {
     unsigned bytes;
-    const uint32_t character = text_character(s, &bytes);
-    if (character == 0xFFFD && bytes == 1)
+    *character = text_character(s, &bytes);
+    if (*character == 0xFFFD && bytes == 1)
         return 0;
     return bytes;
+}
+
+/* \uNNNN, two for a character that UTF-16 needs two for. */
+static void put_escape(FILE *stream, uint32_t character)
+{
+    if (character < 0x10000) {
+        fprintf(stream, "\\u%04" PRIx32, character);
+        return;
+    }
+
+    character -= 0x10000;
+    fprintf(stream, "\\u%04" PRIx32 "\\u%04" PRIx32, 0xD800 + (character >> 10),
+            0xDC00 + (character & 0x3FF));
 }
 
 static void put_string(FILE *stream, const char *text)
@@ -97,11 +110,12 @@ static void put_string(FILE *stream, const char *text)
     fputc('"', stream);
 
     for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        unsigned length = utf8_length(s);
+        uint32_t character;
+        unsigned length = utf8_length(s, &character);
         if (*s == '"' || *s == '\\')
             fprintf(stream, "\\%c", *s);
-        else if (*s < 0x20 || *s == 0x7f)
-            fprintf(stream, "\\u%04x", *s);
+        else if (length && !text_presentable(character))
+            put_escape(stream, character);
         else if (length)
             fwrite(s, 1, length, stream);
         else {

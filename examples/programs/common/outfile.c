@@ -17,6 +17,7 @@ struct outfile {
     FILE *stream;
     bool special;
     bool nameless;
+    bool keeps_existing;
     int slot;                      /* in `pending`; -1 = none */
     char place[PATH_MAX];          /* where it will appear */
     char temporary[PATH_MAX + 48]; /* "" = written in place, or without a name yet */
@@ -133,7 +134,7 @@ static int create_nameless(struct outfile *file, mode_t mode)
     if (names_only)
         return -1;
     directory_of(file->place, directory);
-    const int fd = open(directory, O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+    const int fd = open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
     if (fd < 0)
         return -1;
 
@@ -148,9 +149,9 @@ static int create_nameless(struct outfile *file, mode_t mode)
     return fd;
 }
 
-static int create_temporary(struct outfile *file, mode_t mode)
+static int create_named(struct outfile *file, mode_t mode)
 {
-    int fd = create_nameless(file, mode);
+    int fd = -1;
 
     for (unsigned attempt = 0; fd < 0 && attempt < NAMES_MAX; attempt++) {
         name_temporary(file, attempt);
@@ -166,6 +167,12 @@ static int create_temporary(struct outfile *file, mode_t mode)
     }
 
     return fd;
+}
+
+static int create_temporary(struct outfile *file, mode_t mode)
+{
+    const int fd = create_nameless(file, mode);
+    return fd >= 0 ? fd : create_named(file, mode);
 }
 
 /* Link the file to a temporary name. A link cannot replace a file, the rename that follows can. */
@@ -190,6 +197,53 @@ static bool give_name(struct outfile *file)
 
     file->temporary[0] = 0;
     return false;
+}
+
+/* Pipes, devices and some file systems cannot be synchronised, and need not be. */
+static bool synchronise(int fd)
+{
+    return !fsync(fd) || errno == EINVAL || errno == EROFS || errno == ENOTSUP || errno == ENOSYS ||
+           errno == EBADF;
+}
+
+static bool copy_bytes(int from, int to)
+{
+    char piece[65536];
+    off_t at = 0;
+
+    for (ssize_t got; (got = pread(from, piece, sizeof piece, at)) != 0; at += got) {
+        if (got < 0)
+            return false;
+        for (ssize_t done = 0, put; done < got; done += put) {
+            put = write(to, piece + done, (size_t)(got - done));
+            if (put < 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Where a file cannot get a name later: copy it to one that has a name. */
+static bool copy_to_name(struct outfile *file)
+{
+    struct stat about;
+    const int from = fileno(file->stream);
+    if (fstat(from, &about))
+        return false;
+
+    const int to = create_named(file, about.st_mode & 0777);
+    if (to < 0)
+        return false;
+
+    remember(file);
+    (void)!fchmod(to, about.st_mode & 0777);
+    const bool good = copy_bytes(from, to) && synchronise(to);
+    const int failure = errno;
+    if (!good)
+        unlink(file->temporary);
+    close(to);
+    errno = failure;
+    return good;
 }
 
 static int open_new(struct outfile *file, const char *path)
@@ -277,6 +331,11 @@ fail:
     return false;
 }
 
+void outfile_keep_existing(struct outfile *file)
+{
+    file->keeps_existing = true;
+}
+
 FILE *outfile_stream(struct outfile *file)
 {
     return file->stream;
@@ -287,11 +346,78 @@ bool outfile_is_special(const struct outfile *file)
     return file->special;
 }
 
-/* Pipes, devices and some file systems cannot be synchronised, and need not be. */
-static bool synchronise(int fd)
+/* Rename, but never replace a file. */
+static bool rename_to_free(const char *from, const char *to)
 {
-    return !fsync(fd) || errno == EINVAL || errno == EROFS || errno == ENOTSUP || errno == ENOSYS ||
-           errno == EBADF;
+    struct stat about;
+    if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+        return true;
+    if (errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
+        return false;
+
+    /* The file system or the kernel has no such rename. A link replaces nothing either. */
+    if (!link(from, to))
+        return !unlink(from);
+    if (errno == EEXIST)
+        return false;
+
+    /* It has no links either: a file that appears between these two calls is replaced. */
+    if (!lstat(to, &about)) {
+        errno = EEXIST;
+        return false;
+    }
+    return !rename(from, to);
+}
+
+/* Give the whole file another name if it cannot have its own. "" = it is lost. */
+static void rescue(struct outfile *file, char name[NAME_MAX + 1])
+{
+    char path[sizeof file->place + 16];
+
+    for (unsigned n = 1; n < NAMES_MAX; n++) {
+        snprintf(path, sizeof path, "%s.kept-%u", file->place, n);
+        if (rename_to_free(file->temporary, path)) {
+            file->temporary[0] = 0;
+            snprintf(name, NAME_MAX + 1, "%.*s", NAME_MAX, path + directory_length(path));
+            return;
+        }
+        if (errno != EEXIST)
+            return;
+    }
+}
+
+/* The new name lasts when its folder is on the disk. A folder that may not be read cannot be
+ * synchronised. */
+static bool synchronise_folder(const struct outfile *file)
+{
+    char directory[PATH_MAX];
+    directory_of(file->place, directory);
+    const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return true;
+
+    const bool good = synchronise(fd);
+    const int failure = errno;
+    close(fd);
+    errno = failure;
+    return good;
+}
+
+/* Put the whole file in its place. Returns 0 or the error. */
+static int put_in_place(struct outfile *file, char kept[NAME_MAX + 1])
+{
+    const bool placed = file->keeps_existing ? rename_to_free(file->temporary, file->place)
+                                             : !rename(file->temporary, file->place);
+    int failure = 0;
+
+    if (!placed) {
+        failure = errno;
+        rescue(file, kept);
+    } else if (!synchronise_folder(file)) {
+        failure = errno;
+        file->temporary[0] = 0;
+    }
+    return failure;
 }
 
 bool outfile_finish(struct outfile **out, struct error *error)
@@ -300,6 +426,7 @@ bool outfile_finish(struct outfile **out, struct error *error)
 
     *out = NULL;
     int failure = 0;
+    char kept[NAME_MAX + 1] = "";
 
     /* Holds the lock until the file is in its place or removed. */
     const int lock = dup(fileno(file->stream));
@@ -311,12 +438,12 @@ bool outfile_finish(struct outfile **out, struct error *error)
         failure = errno ? errno : EIO;
     if (!failure && !synchronise(fileno(file->stream)))
         failure = errno;
-    if (!failure && file->nameless && !give_name(file))
+    if (!failure && file->nameless && !give_name(file) && !copy_to_name(file))
         failure = errno;
     if (fclose(file->stream) && !failure)
         failure = errno;
-    if (!failure && file->temporary[0] && rename(file->temporary, file->place))
-        failure = errno;
+    if (!failure && file->temporary[0])
+        failure = put_in_place(file, kept);
 
     if (failure && file->temporary[0])
         unlink(file->temporary);
@@ -324,9 +451,10 @@ bool outfile_finish(struct outfile **out, struct error *error)
         close(lock);
     forget(file);
     free(file);
-    if (failure)
-        return error_set(error, "cannot be written: %s", strerror(failure));
-    return true;
+    if (*kept)
+        return error_set(error, "cannot be put there: %s; the finished file is named %s",
+                         strerror(failure), kept);
+    return !failure || error_set(error, "cannot be written: %s", strerror(failure));
 }
 
 void outfile_abandon(struct outfile **out)

@@ -2,6 +2,8 @@
  * durable, and then renamed to its place. If the file system or a missing /proc requires a name, it
  * is written under a temporary one next to its place.
  *
+ * The folder is made durable, too, so the new name lasts.
+ *
  * "-" is standard output. Pipes and devices are written in place. If the name is a symbolic link,
  * the file that it points to is replaced. An interrupted program leaves no temporary file if it
  * calls outfile_remove_all. A killed one leaves none if the file had no name; otherwise the next
@@ -22,13 +24,17 @@ struct outfile;
 /* `*out` is NULL unless true is returned. */
 bool outfile_open(struct outfile **out, const char *path, struct error *error);
 
+/* Do not replace a file that appears at the place before the end. Then finishing fails. */
+void outfile_keep_existing(struct outfile *file);
+
 /* The stream to write to. The outfile owns it. */
 FILE *outfile_stream(struct outfile *file);
 
 /* Whether it is standard output, a pipe or a device, whose name says nothing about the content. */
 bool outfile_is_special(const struct outfile *file);
 
-/* Flush, close, put in place. Sets the outfile to NULL, also on failure. */
+/* Flush, close, put in place. Sets the outfile to NULL, also on failure. If a whole file cannot be
+ * put in its place, it is kept next to it under a name that `error` tells. */
 bool outfile_finish(struct outfile **file, struct error *error);
 
 /* Close and remove what was written; NULL is accepted. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/cache_folder.h"
+#include "common/plain_output.h"
 #include "compile.h"
 #include "compile_kernel.h"
 #include "listing.h"
@@ -372,6 +373,7 @@ int main(int argc, char **argv)
     cox_runtime *runtime = NULL;
     const char *cache = NULL;
     char folder[4096];
+    plain_output_begin();
     int result = parse_options(argc, argv, &options);
     if (result >= 0)
         return result;

@@ -3,6 +3,7 @@
  * docs/guide/cox-lab.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "commands.h"
+#include "common/plain_output.h"
 
 #include <coxswain/version.h>
 #include <stdio.h>
@@ -43,6 +44,7 @@ int main(int argc, char **argv)
 {
     const char *name = "";
 
+    plain_output_begin();
     if (argc > 1)
         name = argv[1];
     if (strcmp(name, "-h") == 0 || strcmp(name, "--help") == 0) {

@@ -4,16 +4,10 @@
 
 #include "libav_index.h"
 
-#include "common/outfile.h"
+#include "common/cache_folder.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* What the index needs of a packet. */
 struct packet {
@@ -169,95 +163,43 @@ uint64_t libav_index_find(const struct libav_index *index, uint64_t frame)
 
 /* --- Kept for the next time ------------------------------------------------------------------- */
 
-enum { KEPT_MOST = 64 };
-
-/* The head of a kept index. The times and the accesses follow, then a hash of all before. Times and
- * key frames come from the demuxers and parsers, so another version of the libraries may differ. */
+/* The head of a kept index. The times and the accesses follow. Times and key frames come from the
+ * demuxers and parsers, so another version of the libraries may differ. */
 struct head {
-    char magic[16];
     uint32_t format_version, codec_version; /* of libavformat and libavcodec, as they were loaded */
-    struct libav_index_key key;
     uint64_t frame_count, access_count;
 };
 
-static struct head head_of(const struct libav_index *index, const struct libav_index_key *key)
+static struct head head_of(const struct libav_index *index)
 {
-    return (struct head){.magic = "coxswain-index3",
-                         .format_version = lib.avformat_version(),
+    return (struct head){.format_version = lib.avformat_version(),
                          .codec_version = lib.avcodec_version(),
-                         .key = *key,
                          .frame_count = index->frame_count,
                          .access_count = index->access_count};
 }
 
-/* Whether the index was made by these libraries, for this key. */
-static bool is_for(const struct head *head, const struct libav_index_key *key)
+/* Whether the index was made by these libraries. */
+static bool is_of_now(const struct head *head)
 {
-    const struct libav_index none = {.frame_count = head->frame_count,
-                                     .access_count = head->access_count};
-    const struct head wanted = head_of(&none, key);
-    return !memcmp(head, &wanted, sizeof wanted);
-}
-
-static bool name_index(char *path, size_t bytes, const char *folder,
-                       const struct libav_index_key *key)
-{
-    const uint64_t hash = hash_bytes(HASH_START, key, sizeof *key);
-    const int length = snprintf(path, bytes, "%s/index-%016" PRIx64, folder, hash);
-    return length > 0 && (size_t)length < bytes;
-}
-
-/* Remove the index that was used the longest ago, if there are more than KEPT_MOST. */
-static void drop_oldest(const char *folder)
-{
-    char path[4500], oldest[4500] = "";
-    time_t least = 0;
-    unsigned count = 0;
-    struct stat about;
-    struct dirent *entry;
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return;
-
-    while ((entry = readdir(dir))) {
-        if (strncmp(entry->d_name, "index-", 6))
-            continue;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (stat(path, &about))
-            continue;
-        if (!count++ || about.st_mtime < least) {
-            least = about.st_mtime;
-            snprintf(oldest, sizeof oldest, "%s", path);
-        }
-    }
-
-    closedir(dir);
-    if (count > KEPT_MOST)
-        unlink(oldest);
+    const struct head now = head_of(&(struct libav_index){.times = NULL});
+    return head->format_version == now.format_version && head->codec_version == now.codec_version;
 }
 
 void libav_index_keep(const struct libav_index *index, const char *folder,
                       const struct libav_index_key *key)
 {
-    const struct head head = head_of(index, key);
-    char path[4500];
-    struct outfile *to;
-    struct error error;
-    if (!name_index(path, sizeof path, folder, key) || !outfile_open(&to, path, &error))
-        return;
+    const struct head head = head_of(index);
     const size_t times = index->frame_count * sizeof *index->times;
     const size_t access = index->access_count * sizeof *index->access;
-    uint64_t hash = hash_bytes(HASH_START, &head, sizeof head);
-    hash = hash_bytes(hash, index->times, times);
-    hash = hash_bytes(hash, index->access, access);
+    char *data = malloc(sizeof head + times + access);
+    if (!data)
+        return;
 
-    FILE *file_to = outfile_stream(to);
-    fwrite(&head, 1, sizeof head, file_to);
-    fwrite(index->times, 1, times, file_to);
-    fwrite(index->access, 1, access, file_to);
-    fwrite(&hash, 1, sizeof hash, file_to);
-    if (outfile_finish(&to, &error)) /* which says whether all of that went well */
-        drop_oldest(folder);
+    memcpy(data, &head, sizeof head);
+    memcpy(data + sizeof head, index->times, times);
+    memcpy(data + sizeof head + times, index->access, access);
+    cache_store(folder, key, sizeof *key, data, sizeof head + times + access);
+    free(data);
 }
 
 /* Whether the values are possible: a hostile file can have the right hash. */
@@ -274,54 +216,44 @@ static bool is_sound(const struct libav_index *index)
     return index->frame_count > 0;
 }
 
-static bool read_index(struct libav_index *index, const struct libav_index_key *key, FILE *from,
-                       uint64_t bytes)
+static bool read_index(struct libav_index *index, const char *data, size_t bytes)
 {
     struct head head;
-    uint64_t check = 0;
-
-    if (fread(&head, 1, sizeof head, from) != sizeof head || !is_for(&head, key) ||
-        head.frame_count > bytes / sizeof *index->times ||
-        head.access_count > bytes / sizeof *index->access ||
-        sizeof head + head.frame_count * sizeof *index->times +
-                head.access_count * sizeof *index->access + sizeof check !=
-            bytes)
+    if (bytes < sizeof head)
         return false;
+
+    memcpy(&head, data, sizeof head);
+    if (!is_of_now(&head) || head.frame_count > bytes / sizeof *index->times ||
+        head.access_count > bytes / sizeof *index->access)
+        return false;
+
+    const size_t times = head.frame_count * sizeof *index->times;
+    const size_t access = head.access_count * sizeof *index->access;
+    if (sizeof head + times + access != bytes)
+        return false;
+
     index->frame_count = head.frame_count;
     index->access_count = head.access_count;
-    index->times = calloc(head.frame_count + 1, sizeof *index->times);
-    index->access = calloc(head.access_count + 1, sizeof *index->access);
-    if (!index->times || !index->access ||
-        fread(index->times, sizeof *index->times, head.frame_count, from) != head.frame_count ||
-        fread(index->access, sizeof *index->access, head.access_count, from) != head.access_count ||
-        fread(&check, 1, sizeof check, from) != sizeof check)
+    index->times = malloc(times + 1);
+    index->access = malloc(access + 1);
+    if (!index->times || !index->access)
         return false;
 
-    uint64_t hash = hash_bytes(HASH_START, &head, sizeof head);
-    hash = hash_bytes(hash, index->times, head.frame_count * sizeof *index->times);
-    return hash_bytes(hash, index->access, head.access_count * sizeof *index->access) == check &&
-           is_sound(index);
+    memcpy(index->times, data + sizeof head, times);
+    memcpy(index->access, data + sizeof head + times, access);
+    return is_sound(index);
 }
 
 bool libav_index_load(struct libav_index *index, const char *folder,
                       const struct libav_index_key *key)
 {
-    char path[4500];
-    struct stat about;
-
+    size_t bytes;
+    char *data = cache_load(folder, key, sizeof *key, &bytes);
     memset(index, 0, sizeof *index);
-    if (!name_index(path, sizeof path, folder, key))
-        return false;
-    FILE *from = fopen(path, "rb");
-    if (!from)
-        return false;
 
-    const bool read = !fstat(fileno(from), &about) &&
-                      read_index(index, key, from, (uint64_t)about.st_size);
-    fclose(from);
-    if (read)
-        (void)utimensat(AT_FDCWD, path, NULL, 0); /* it is in use: drop_oldest keeps it */
-    else
+    const bool read = data && read_index(index, data, bytes);
+    free(data);
+    if (!read)
         libav_index_free(index);
     return read;
 }

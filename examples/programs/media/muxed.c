@@ -58,6 +58,8 @@ static bool open_bytes(struct muxed_file *file, const char *path, struct error *
 {
     if (!outfile_open(&file->place, path, error))
         return false;
+    if (file->params.keep_existing)
+        outfile_keep_existing(file->place);
     const bool special = outfile_is_special(file->place);
     if (special && strcmp(file->params.container, "matroska"))
         return error_set(error,

@@ -21,6 +21,7 @@ struct muxed_params {
     const char *crf;       /* NULL = the encoder's default, here and below */
     const char *preset;
     const char *source; /* the container that the frames come from; NULL = nothing is copied */
+    bool keep_existing; /* outfile_keep_existing */
     const char *piece;  /* which piece of which film; NULL = none. Matroska keeps it */
 
     /* The part of the source's frames that is written: a late start, an early end; 0 = all. */

@@ -169,7 +169,7 @@ static bool append_piece(const struct piece *piece, FILE *to, const char *path, 
     return read || message_error("%s: cannot be read: %s", piece->path, strerror(why));
 }
 
-static bool join_y4m(const struct piece *pieces, uint32_t count, const char *path)
+static bool join_y4m(const struct piece *pieces, uint32_t count, const char *path, bool overwrite)
 {
     struct outfile *file;
     struct error error;
@@ -182,6 +182,8 @@ static bool join_y4m(const struct piece *pieces, uint32_t count, const char *pat
 
     if (!outfile_open(&file, path, &error))
         return message_file_error(path, &error);
+    if (!overwrite)
+        outfile_keep_existing(file);
     bool good = true;
     for (uint32_t i = 0; good && i < count; i++)
         good = append_piece(&pieces[i], outfile_stream(file), path, header);
@@ -212,6 +214,7 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
     const struct muxed_params params = {.container = container,
                                         .source = copies ? options->source : NULL,
                                         .frames = frames,
+                                        .keep_existing = !options->overwrite,
                                         .left_out = message_file_warning,
                                         .user = (void *)options->output};
     const bool good = muxed_join(options->output, &params, paths, count, &bytes, &incompatible,
@@ -256,7 +259,7 @@ static bool join_all(struct piece *pieces, uint32_t count, const struct options 
 
     bool good;
     if (y4m)
-        good = join_y4m(pieces, count, path);
+        good = join_y4m(pieces, count, path, options->overwrite);
     else
         good = join_encoded(pieces, count, frames, options,
                             ends_with(path, ".mp4") ? "mp4" : "matroska");

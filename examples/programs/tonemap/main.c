@@ -4,6 +4,7 @@
 #include "batch.h"
 #include "command_line.h"
 #include "common/outfile.h"
+#include "common/plain_output.h"
 #include "dispatch.h"
 #include "messages.h"
 #include "option_table.h"
@@ -32,6 +33,7 @@ int main(int argc, char **argv)
     struct options options;
     struct options_error wrong;
     outfile_guard_standard();
+    plain_output_begin();
     const enum options_parsed parsed = options_parse(&options, argc, argv, &wrong);
     if (parsed == OPTIONS_WRONG) {
         message_error("%s", wrong.text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "messages.h"
+#include "common/text.h"
 #include "media/identity.h" /* hash_bytes */
 
 #include <errno.h>
@@ -46,13 +47,21 @@ bool messages_finish(void)
 
 void say(const char *format, ...)
 {
+    char text[4096], plain[sizeof text];
     va_list args;
     if (!say_stream)
         return;
 
     va_start(args, format);
-    vfprintf(say_stream, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+
+    /* Other newlines are those of names. */
+    const size_t length = strlen(format);
+    const bool ends_line = length && format[length - 1] == '\n';
+    if (ends_line && *text)
+        text[strlen(text) - 1] = '\0';
+    fprintf(say_stream, "%s%s", text_plain(text, plain, sizeof plain), ends_line ? "\n" : "");
 }
 
 bool say_wanted(void)
@@ -65,11 +74,12 @@ const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
+/* One line, also if a file's name has a newline. */
 static void print_line(const char *kind, const char *format, va_list args)
 {
-    char line[2048];
+    char line[2048], plain[2 * sizeof line];
     vsnprintf(line, sizeof line, format, args);
-    fprintf(stderr, "cox-tonemap: %s%s\n", kind, line);
+    fprintf(stderr, "cox-tonemap: %s%s\n", kind, text_plain(line, plain, sizeof plain));
 }
 
 bool message_error(const char *format, ...)

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/now.h"
+#include "common/plain_output.h"
 #include "devices.h"
 #include "files.h"
 #include "interrupt.h"
@@ -366,7 +367,7 @@ static cox_status submit_frames(struct job *job)
 static bool run_frames(struct job *job)
 {
     struct flight *flight = &job->flight;
-    progress_begin(&job->progress, stderr, job->options->repeat, now_ns());
+    progress_begin(&job->progress, plain_output_terminal(), job->options->repeat, now_ns());
     const cox_status status = submit_frames(job);
     cox_session_wait(job->session);
     show(job, true);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "progress.h"
+#include "common/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -104,6 +105,9 @@ void progress_format_json(char *text, size_t bytes, const struct progress *progr
         snprintf(left, sizeof left, "%.1f", (double)(progress->total - done) / fps);
     if (progress->bound)
         snprintf(bound, sizeof bound, "\"%.40s\"", progress->bound);
+    for (size_t i = 1; progress->bound && bound[i + 1]; i++)
+        if (bound[i] == '"' || bound[i] == '\\') /* of a process's name */
+            bound[i] = '?';
 
     snprintf(text, bytes,
              "{\"frames\": %" PRIu64 ", \"total\": %s, \"seconds\": %.1f, \"fps\": %.2f, "
@@ -172,7 +176,7 @@ static void update_json(struct progress *progress, uint64_t done, uint64_t now_n
 
 void progress_update(struct progress *progress, uint64_t done, const char *split, uint64_t now_ns)
 {
-    char text[256], more[128];
+    char text[384], more[128], plain[384];
     if (progress->json) {
         update_json(progress, done, now_ns);
         return;
@@ -185,7 +189,8 @@ void progress_update(struct progress *progress, uint64_t done, const char *split
     describe_more(progress, columns, more, sizeof more);
     progress_format(text, sizeof text, done, progress->total, now_ns - progress->begin_ns, split,
                     columns - (unsigned)strlen(more));
-    fprintf(progress->stream, "\r%s%s\x1b[K", text, more);
+    strncat(text, more, sizeof text - strlen(text) - 1);
+    fprintf(progress->stream, "\r%s\x1b[K", text_plain(text, plain, sizeof plain));
     fflush(progress->stream);
 
     progress->drawn_ns = now_ns;

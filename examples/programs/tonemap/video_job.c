@@ -4,6 +4,7 @@
 #include "bound.h"
 #include "common/now.h"
 #include "common/outfile.h"
+#include "common/plain_output.h"
 #include "devices.h"
 #include "files.h"
 #include "film.h"
@@ -171,6 +172,7 @@ static bool open_finished(struct job *job)
                                   .preset = options->preset,
                                   .start = options->start,
                                   .frames = options->frames,
+                                  .keep_existing = !options->step && !options->overwrite,
                                   .left_out = message_file_warning,
                                   .user = (void *)options->output};
     if (options->to == OUTPUT_MKV)
@@ -752,7 +754,7 @@ static bool run(struct job *job)
     if (!prepare(job))
         return false;
     print_start(job);
-    progress_begin(&job->progress, stderr, total_frames(job), now_ns());
+    progress_begin(&job->progress, plain_output_terminal(), total_frames(job), now_ns());
     if (options->progress_json)
         progress_use_json(&job->progress, stderr);
 

@@ -154,7 +154,7 @@ Test(y4m, refuses_a_bad_header_and_says_where)
         {"YUV4MPEG2 W4 H4 C420jpegx\n", "\"C420jpegx\""},
         {"YUV4MPEG2 W4 H4 XCOLORRANGE=\n", "at byte 16: \"XCOLORRANGE=\": neither LIMITED nor FULL"},
         {"YUV4MPEG2 W4 H4 XCOLORRANGE=full\n", "neither LIMITED nor FULL"},
-        {"YUV4MPEG2 W4 H4 C\x1b[2J\n", "C?[2J"},
+        {"YUV4MPEG2 W4 H4 C\x1b[2J\n", "C\\x1b[2J"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct video_format format;

@@ -193,6 +193,36 @@ Test(video_seek, an_index_is_kept_for_its_file_and_the_versions_of_ffmpeg_that_m
     cr_expect_not(is_kept(&key), "the stored index now belongs to the other version");
 }
 
+Test(video_seek, an_index_is_kept_only_where_no_other_user_could_have_put_it)
+{
+    int64_t times[] = {10, 50, 90};
+    struct libav_access access[] = {{10, 10, 0}};
+    const struct libav_index index = {.frame_count = 3, .times = times, .access_count = 1, .access = access};
+    const struct libav_index_key key = {.samples = 77}, other = {.samples = 78};
+    skip_unless(libav_load(), "%s", libav_loading_error);
+    libav_index_keep(&index, folder, &key);
+
+    const char plant[] = "ln -s precious $(cat name)";
+    cr_assert(shell("ls *.index >name && mv $(cat name) precious && cp precious before && %s", plant));
+    cr_expect_not(is_kept(&key), "read through a link");
+    cr_assert(shell("rm -f $(cat name) && %s", plant));
+    libav_index_keep(&index, folder, &key);
+    cr_expect(shell("cmp precious before && test ! -L $(cat name)"), "written through a link");
+    cr_expect(is_kept(&key));
+
+    cr_assert(shell("chmod 666 $(cat name)"));
+    cr_expect_not(is_kept(&key), "others may write to the file");
+    libav_index_keep(&index, folder, &key);
+    cr_assert(shell("chmod 777 ."));
+    cr_expect_not(is_kept(&key), "others may write to the folder");
+    libav_index_keep(&index, folder, &other);
+    cr_expect(shell("test $(ls *.index | wc -l) = 1"), "written where others may write");
+    cr_assert(shell("chmod 700 . && mkdir there && mv *.index there && ln -s there link"));
+    cr_expect(shell("test $(ls there | wc -l) = 1"));
+    libav_index_keep(&index, in_folder("link"), &other);
+    cr_expect(shell("test $(ls there | wc -l) = 1"), "written behind a link to a folder");
+}
+
 #else
 
 Test(video_seek, no_containers)

@@ -463,8 +463,7 @@ bool findings_make(const struct laptop_machine *machine, const struct laptop_rec
         findings->busy |= source->runs[r].busy;
     bool good = makers[record->part](source, findings);
 
-    source_close(&source);
-    return good;
+    return source_close(&source) && good;
 }
 
 /* The devices alone, the oracle and the policy adaptive on one supply. */
@@ -501,7 +500,7 @@ bool findings_supplies(const struct laptop_record *mains, const struct laptop_re
         add_supply(sources[1], plot, plot_series_add(plot, PLOT_MARKS, "d1", "battery"));
     }
 
-    source_close(&sources[0]);
-    source_close(&sources[1]);
+    for (int s = 0; s < 2; s++)
+        good = source_close(&sources[s]) && good;
     return good;
 }

@@ -14,10 +14,8 @@ struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *
 {
     sqlite3_stmt *statement = NULL;
 
-    if (!reader_prepare(&source->reader, &statement, sql)) {
-        lab_fail("%s", source->why);
+    if (!reader_prepare(&source->reader, &statement, sql))
         return NULL;
-    }
 
     if (run)
         sqlite3_bind_int64(statement, 1, run->number);
@@ -120,13 +118,18 @@ struct source *source_open(const struct laptop_record *record)
     return NULL;
 }
 
-void source_close(struct source **source)
+bool source_close(struct source **source)
 {
-    if (*source)
+    bool good = true;
+    if (*source) {
+        if ((*source)->why[0])
+            good = lab_fail("%s", (*source)->why);
         sqlite3_close((*source)->reader.db);
+    }
 
     free(*source);
     *source = NULL;
+    return good;
 }
 
 /* --- Frames ----------------------------------------------------------------------------------- */

@@ -29,7 +29,9 @@ struct source {
 
 /* NULL after printing the reason. */
 struct source *source_open(const struct laptop_record *record);
-void source_close(struct source **source);
+
+/* False, after printing the reason, if something could not be read in between. */
+bool source_close(struct source **source);
 
 /* Which frames: those that match all of these, from `first_frame` on. `policy` NULL = sessions
  * without a policy. `ratios` NULL = any. `device` -1 = any. `phase` -1 = all. */
@@ -41,8 +43,8 @@ struct source_wish {
     bool joules; /* not their times */
 };
 
-/* In the blocks in which they were run, without failed frames and the first of each turn. Prints
- * the reason if it returns false. */
+/* In the blocks in which they were run, without failed frames and the first of each turn. If it
+ * returns false, source_close prints the reason. */
 bool source_values(struct source *source, const struct source_wish *wish, struct lab_blocks *out);
 
 /* Median over median, with the interval of the quotient. Sorts both. */
@@ -55,7 +57,8 @@ struct plot_point source_point(struct source *source, const struct source_wish *
  * unknown. */
 double source_share(struct source *source, const struct source_wish *wish);
 
-/* A statement with the run as ?1, which the caller finalizes. NULL after printing the reason. */
+/* A statement with the run as ?1, which the caller finalizes. If it is NULL, source_close prints the
+ * reason. An error while it is read ends the rows, and source_close prints it. */
 struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *run,
                                 const char *sql);
 

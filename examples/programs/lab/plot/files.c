@@ -1,6 +1,7 @@
 /* A plot as CSV and for gnuplot.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plot.h"
+#include "common/text.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,7 +9,9 @@
 /* Leave out characters that are special between double quotes of gnuplot, and those in `more`. */
 static void put_without(const char *text, const char *more, FILE *to)
 {
-    for (; *text; text++)
+    char plain[1024];
+
+    for (text_plain(text, plain, sizeof plain), text = plain; *text; text++)
         if (!strchr("\"\\`$\n\r%", *text) && !strchr(more, *text))
             fputc(*text, to);
 }

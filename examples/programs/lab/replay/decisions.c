@@ -50,6 +50,7 @@ struct asked {
 struct tape {
     sqlite3_stmt *calls, *views, *devices;
     bool view_waits, device_waits; /* the statement is at a row that was not used yet */
+    int error;                     /* of SQLite, while such a row was looked for */
     const struct lab_replay_session *session;
     const struct cox_policy *policy;
     struct asked passes[COX_PASSES_MAX];
@@ -78,6 +79,16 @@ static struct asked *pass_of(struct tape *tape, sqlite3_stmt *row, int column)
     return &tape->passes[pass];
 }
 
+/* Whether there is another row. An error is kept in the tape. */
+static bool next_row(struct tape *tape, sqlite3_stmt *rows)
+{
+    const int result = sqlite3_step(rows);
+
+    if (result != SQLITE_ROW && result != SQLITE_DONE)
+        tape->error = result;
+    return result == SQLITE_ROW;
+}
+
 /* Apply the changes of views and devices up to this call. */
 static void bring_up_to(struct tape *tape, int64_t call)
 {
@@ -91,7 +102,7 @@ static void bring_up_to(struct tape *tape, int64_t call)
         view->in_flight = column_u32(tape->views, 5);
         view->pool = sqlite3_column_int(tape->views, 6);
         view->shadow = sqlite3_column_int(tape->views, 7);
-        tape->view_waits = sqlite3_step(tape->views) == SQLITE_ROW;
+        tape->view_waits = next_row(tape, tape->views);
     }
 
     while (tape->device_waits && sqlite3_column_int64(tape->devices, 0) <= call) {
@@ -102,7 +113,7 @@ static void bring_up_to(struct tape *tape, int64_t call)
                 .usable = sqlite3_column_int(tape->devices, 2),
                 .hint = sqlite3_column_double(tape->devices, 3),
                 .single_device_ns = column_u64(tape->devices, 4)};
-        tape->device_waits = sqlite3_step(tape->devices) == SQLITE_ROW;
+        tape->device_waits = next_row(tape, tape->devices);
     }
 }
 
@@ -333,8 +344,8 @@ static bool prepare(struct tape *tape, struct sqlite3 *db)
             sqlite3_bind_int64(*all[i].statement, 1, tape->session->session) != SQLITE_OK)
             return false;
 
-    tape->view_waits = sqlite3_step(tape->views) == SQLITE_ROW;
-    tape->device_waits = sqlite3_step(tape->devices) == SQLITE_ROW;
+    tape->view_waits = next_row(tape, tape->views);
+    tape->device_waits = next_row(tape, tape->devices);
 
     return true;
 }
@@ -364,6 +375,8 @@ bool lab_replay_decide(struct sqlite3 *db, const struct lab_replay_session *sess
 
     if (result != SQLITE_DONE && result != SQLITE_ROW)
         good = lab_replay_refuse(why, why_bytes, "%s", sqlite3_errmsg(db));
+    else if (tape.error)
+        good = lab_replay_refuse(why, why_bytes, "%s", sqlite3_errstr(tape.error));
 
     sqlite3_finalize(tape.calls);
     sqlite3_finalize(tape.views);

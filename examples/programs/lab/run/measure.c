@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "measure.h"
+#include "common/plain_output.h"
 #include "disturb_quota.h"
 #include "interrupt.h"
 #include "lab/commands.h"
@@ -21,7 +22,7 @@
 static void show_progress(const struct run *run, uint32_t repeat, uint32_t phase, uint64_t frame)
 {
     if (isatty(STDERR_FILENO))
-        fprintf(stderr,
+        fprintf(plain_output_terminal(),
                 "\rrepeat %u of %u, phase %u of %u, %s: frame %" PRIu64 " of %" PRIu64 " \033[K",
                 repeat + 1, run->options->repeats, phase + 1, run->phase_count,
                 run->phases[phase].text, frame, run->options->frames);
@@ -30,7 +31,7 @@ static void show_progress(const struct run *run, uint32_t repeat, uint32_t phase
 static void clear_progress(void)
 {
     if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
+        fputs("\r\033[K", plain_output_terminal());
 }
 
 /* Wait for this side's turn to measure. Then exactly the disturbances of `active` are on. */

@@ -129,6 +129,25 @@ static bool copy_all(const struct lab_store *store, int64_t *added)
            run_sql(store, "COMMIT");
 }
 
+/* Rows of a run or session that does not exist would later belong to another one of its number. */
+static bool check_owners(sqlite3 *db, const char *from, char *why, size_t why_bytes)
+{
+    sqlite3_stmt *orphans = NULL;
+
+    int result = sqlite3_prepare_v2(db, "PRAGMA foreign_key_check", -1, &orphans, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(orphans);
+    if (result == SQLITE_ROW)
+        snprintf(why, why_bytes, "%s: the database is damaged (rows of '%s' without their '%s')",
+                 from, (const char *)sqlite3_column_text(orphans, 0),
+                 (const char *)sqlite3_column_text(orphans, 2));
+    else if (result != SQLITE_DONE)
+        snprintf(why, why_bytes, "%s: %s", from, sqlite3_errmsg(db));
+    sqlite3_finalize(orphans);
+
+    return result == SQLITE_DONE;
+}
+
 bool lab_store_may_merge(const char *from, const char *to, char *why, size_t why_bytes)
 {
     sqlite3 *db;
@@ -136,7 +155,11 @@ bool lab_store_may_merge(const char *from, const char *to, char *why, size_t why
     if (!lab_store_open_to_read(from, &db, why, why_bytes))
         return false;
 
+    const bool good = check_owners(db, from, why, why_bytes);
     sqlite3_close(db);
+    if (!good)
+        return false;
+
     if (lab_store_is_part(to, from)) {
         snprintf(why, why_bytes, "%s: is both an input and the output of the merge", from);
         return false;

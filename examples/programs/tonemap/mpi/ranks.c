@@ -288,7 +288,7 @@ static bool gather(struct world *world, enum film_step step, const struct scenes
     options.inputs = paths;
     options.input_count = (uint32_t)founds.count;
     options.input = paths[0]; /* NULL if nothing was found */
-    options.overwrite = step == FILM_JOIN || !scenes_fit(world);
+    options.overwrite = step == FILM_JOIN ? world->options.overwrite : !scenes_fit(world);
     if (step == FILM_JOIN)
         options.source = world->options.input;
 

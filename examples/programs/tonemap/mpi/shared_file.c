@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,13 +85,38 @@ static bool check(const struct shared_file *file, int result, const char *what)
            message_error("%s: cannot be %s: %s", file->path, what, why(result, errno, text));
 }
 
+/* Make a link to the file with a random name, next to it. False: links are not possible here. */
+static bool link_random(const struct shared_file *file, char link[PATH_MAX])
+{
+    const char *name = strrchr(file->path, '/');
+    name = name ? name + 1 : file->path;
+
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return false;
+    const int length = snprintf(link, PATH_MAX, "%.*s.%016" PRIx64 "-%s", (int)(name - file->path),
+                                file->path, number, name);
+    return length > 0 && length < PATH_MAX && !symlink(name, link);
+}
+
+/* Open MPI names a semaphore after the last part of the path, for all jobs and users of a machine.
+ * One that another user holds, or that a killed job has left, fails or kills the job. So each rank
+ * opens the file by a name that nobody else has. */
 bool shared_file_open(struct shared_file *file)
 {
+    char link[PATH_MAX];
+    const char *path = file->path;
+    const bool linked = link_random(file, link);
+    if (linked)
+        path = link;
+
     errno = 0;
-    return check(file,
-                 MPI_File_open(MPI_COMM_SELF, file->path, MPI_MODE_WRONLY, MPI_INFO_NULL,
-                               &file->file),
-                 "opened");
+    const bool good =
+        check(file, MPI_File_open(MPI_COMM_SELF, path, MPI_MODE_WRONLY, MPI_INFO_NULL, &file->file),
+              "opened");
+    if (linked)
+        unlink(link);
+    return good;
 }
 
 /* `write` of video_place. */
