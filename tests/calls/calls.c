@@ -12,8 +12,8 @@
 #include <sys/uio.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define PARAMETERS long a, long b, long c, long d, long e, long f
-#define ARGUMENTS (long[6]){a, b, c, d, e, f}
+#define PARAMETERS long a, long b, long c, long d, long e, long f, long g
+#define ARGUMENTS (long[7]){a, b, c, d, e, f, g}
 
 enum failure { ZERO, MINUS, CODE, CLOSED };
 enum { NONE = -1 };
@@ -46,7 +46,7 @@ static void mark_error(FILE *stream)
 static long fail(const struct call *call, const long *arguments)
 {
     if (call->failure == CLOSED)
-        call->real(arguments[0], 0, 0, 0, 0, 0);
+        call->real(arguments[0], 0, 0, 0, 0, 0, 0);
     if (call->stream != NONE)
         mark_error((FILE *)arguments[call->stream]);
     errno = call->code;
@@ -61,9 +61,9 @@ static long fail(const struct call *call, const long *arguments)
 static void write_half(const struct call *call, const long *arguments)
 {
     if (!strcmp(call->name, "writev"))
-        call->real(arguments[0], arguments[1], (arguments[2] + 1) / 2, 0, 0, 0);
+        call->real(arguments[0], arguments[1], (arguments[2] + 1) / 2, 0, 0, 0, 0);
     else if (strstr(call->name, "write") && call->stream == NONE)
-        call->real(arguments[0], arguments[1], arguments[2] / 2, arguments[3], 0, 0);
+        call->real(arguments[0], arguments[1], arguments[2] / 2, arguments[3], 0, 0, 0);
     else if (call->stream != NONE)
         fflush((FILE *)arguments[call->stream]);
 }
@@ -91,7 +91,7 @@ static long pass(struct call *call, void *caller, const long *x)
         site_kill();
     }
 
-    const long result = call->real(x[0], x[1], x[2], x[3], x[4], x[5]);
+    const long result = call->real(x[0], x[1], x[2], x[3], x[4], x[5], x[6]);
     if (strike == STRIKE_AFTER)
         site_kill();
     return result;
@@ -170,13 +170,14 @@ static bool strikes(const char *call, void *caller, FILE *stream)
         return result;                                                             \
     }
 
+#define UNUSED __attribute__((unused))
 /* The compiler would check the parameters of the real names. */
 #define HOOK_VARIADIC(name, stream, real, first, ...)                      \
     EXPORT int hook_##name(__VA_ARGS__, const char *format, ...) __asm__(#name); \
     EXPORT int hook_##name(__VA_ARGS__, const char *format, ...) HOOK_PRINT(name, stream, real, first)
 
 HOOK_VARIADIC(fprintf, file, vfprintf, file, FILE *file)
-HOOK_VARIADIC(__fprintf_chk, file, vfprintf, file, FILE *file, int flag)
-HOOK_VARIADIC(__printf_chk, stdout, vfprintf, stdout, int flag)
+HOOK_VARIADIC(__fprintf_chk, file, vfprintf, file, FILE *file, UNUSED int flag)
+HOOK_VARIADIC(__printf_chk, stdout, vfprintf, stdout, UNUSED int flag)
 HOOK_VARIADIC(asprintf, NULL, vasprintf, text, char **text)
-HOOK_VARIADIC(__asprintf_chk, NULL, vasprintf, text, char **text, int flag)
+HOOK_VARIADIC(__asprintf_chk, NULL, vasprintf, text, char **text, UNUSED int flag)

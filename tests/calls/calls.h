@@ -4,10 +4,10 @@
  *             CLOSED: it does its work, then returns -1
  *   stream    the number of the argument that is a stdio stream, which then has its error mark; NONE
  *
- * Each has at most six arguments, all integers or pointers. The variadic ones of stdio are in calls.c.
+ * Each has at most seven arguments, all integers or pointers. The variadic ones of stdio are in calls.c.
  *
- * Left out: what cannot fail, what nobody can answer (munmap, pthread_mutex_lock), and epoll_ctl and epoll_wait, after
- * whose failure libuv ends the process.
+ * Left out: what cannot fail, what nobody can answer (munmap, pthread_mutex_lock), and what libuv answers by ending the
+ * process (epoll_ctl, epoll_wait).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_TESTS_CALLS_CALLS_H
 #define COX_TESTS_CALLS_CALLS_H
@@ -93,7 +93,7 @@
     X(avcodec_receive_frame, CODE, -ENOMEM, NONE) X(avcodec_receive_packet, CODE, -ENOMEM, NONE) \
     X(avcodec_send_frame, CODE, -ENOMEM, NONE) X(avcodec_send_packet, CODE, -ENOMEM, NONE) \
     X(avformat_alloc_output_context2, CODE, -ENOMEM, NONE) X(avformat_find_stream_info, CODE, -EIO, NONE) \
-    X(avformat_open_input, CODE, -EIO, NONE) X(avformat_write_header, CODE, -EIO, NONE) \
+    X(avformat_open_input, CODE, -EIO, NONE) X(avformat_write_header, CODE, -ENOMEM, NONE) \
     X(avio_open_dyn_buf, CODE, -ENOMEM, NONE)
 /* clang-format on */
 

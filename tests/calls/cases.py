@@ -54,8 +54,8 @@ CASES = [
     tonemap("exr", ["pic.exr", "-o", "out.png"], ["pic.exr"], {"out.png": "bytes"}, before={"out.png": "older.png"}),
     tonemap("pfm", ["pic.pfm", "-o", "out.png", "--operator", "local", "--verify"], ["pic.pfm"], {"out.png": "bytes"}),
     tonemap("hdr", ["pic.hdr", "-o", "out.png", "--stats", "s.json"], ["pic.hdr"], {"out.png": "bytes", "s.json": "json"}),
-    tonemap("batch", ["film.y4m", "pic.pfm", "-o", "sdr/", "--to", "y4m"], ["film.y4m", "pic.pfm"],
-            {"sdr/film.y4m": "bytes", "sdr/pic.png": "bytes"}, grows=["sdr/film.y4m"], folders=["sdr"]),
+    tonemap("batch", ["film.y4m", "pic.pfm", "-o", "sdr/"], ["film.y4m", "pic.pfm"],
+            {"sdr/film.mkv": "film", "sdr/pic.png": "bytes"}, folders=["sdr"], again=1),
     tonemap("analyse", ["analyse", "film.y4m", "--share", "1/2", "-o", "1.part"], ["film.y4m"], {"1.part": "bytes"}),
     Case("tonemap-steer", ["cox-tonemap", "steer", "1.part", "2.part", "-o", "film.scene", "-q"], ["1.part", "2.part"],
          {"film.scene": "bytes"}),
@@ -120,7 +120,9 @@ def prepare(folder, program):
     """Make all inputs in `folder`. `program(NAME, ARGUMENTS...)` runs one of our programs there."""
     write_films(folder)
     write_pictures(folder)
-    ffmpeg(folder, "-strict", "-1", "-i", "film.y4m", "-f", "lavfi", "-i", "sine=r=8000:d=0.12", "-c:v", "ffv1", "-c:a", "flac",
+    (folder / "texts").write_text(";FFMETADATA1\ntitle=A film\n[CHAPTER]\nTIMEBASE=1/1000\nSTART=0\nEND=60\ntitle=One\n")
+    ffmpeg(folder, "-strict", "-1", "-i", "film.y4m", "-f", "lavfi", "-i", "sine=r=8000:d=0.12", "-i", "texts", "-map_metadata",
+           "2", "-map", "0:v", "-map", "1:a", "-metadata:s:a", "language=fin", "-metadata:s:v", "language=swe", "-c:v", "ffv1", "-c:a", "flac",
            "-color_trc", "smpte2084", "-color_primaries", "bt2020", "-colorspace", "bt2020nc", "film.mkv")
     ffmpeg(folder, "-i", "pic.pfm", "-compression", "zip1", "pic.exr")
 

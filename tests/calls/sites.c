@@ -22,6 +22,7 @@ static struct range {
     uintptr_t base, begin, end;
     unsigned module;
     bool own; /* the program or our library */
+    bool loop; /* libuv */
 } ranges[64];
 static unsigned range_count, module_count;
 
@@ -50,7 +51,8 @@ static int add_module(struct dl_phdr_info *module, size_t bytes, void *first)
         if (part->p_type != PT_LOAD || !(part->p_flags & PF_X) || range_count == sizeof ranges / sizeof *ranges)
             continue;
         const uintptr_t begin = module->dlpi_addr + part->p_vaddr;
-        ranges[range_count++] = (struct range){module->dlpi_addr, begin, begin + part->p_memsz, module_count, own};
+        ranges[range_count++] = (struct range){module->dlpi_addr, begin,       begin + part->p_memsz, module_count, own,
+                                               !strncmp(name, "libuv", 5)};
     }
     snprintf(table->modules[module_count++], sizeof table->modules[0], "%s", module->dlpi_name);
     return 0;
@@ -174,9 +176,16 @@ static enum strike strikes(struct site *site, uint64_t key)
     }
 }
 
+/* Calls after whose failure libuv ends the process, whatever its caller does. */
+static bool ends_libuv(const char *call)
+{
+    return !strcmp(call, "read") || !strcmp(call, "write") || !strcmp(call, "pipe2") || !strcmp(call, "realloc");
+}
+
 enum strike site_pass(const char *call, void *caller)
 {
-    if (!table || inside || !range_of(caller))
+    const struct range *range = range_of(caller);
+    if (!table || inside || !range || (range->loop && ends_libuv(call)))
         return STRIKE_NONE;
 
     const int kept = errno;

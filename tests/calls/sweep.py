@@ -103,8 +103,10 @@ def some(count, name, first, last):
 
 def system_strikes(bench, case, hows):
     root = bench.lay_out(case)
-    bench.start(case, root, preloaded(bench, root))
-    for site in read_sites(root / "table", bench.bin):
+    result = bench.start(case, root, preloaded(bench, root))
+    if result.status != 0:
+        sys.exit(f"{case.name}: status {result.status} under the preloaded library: {result.err}")
+    for site in read_sites(root / "table", bench.bin / case.command[0]):
         for how in hows:
             if how != "fail" and (not CHANGES.search(site.call) or how == "half" and "write" not in site.call):
                 continue
