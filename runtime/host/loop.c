@@ -100,8 +100,8 @@ static void thread_main(void *arg)
     atomic_store(&self->ended, true);
 }
 
-/* libuv ends the process if a loop cannot get its pipes, so see before whether there are descriptors:
- * four of two pipes, one of epoll, two of io_uring, one to wake the loop. */
+/* libuv ends the process if a loop cannot get its pipes. So see before whether there are enough
+ * descriptors: four of two pipes, one of epoll, two of io_uring, one to wake the loop. */
 enum { LOOP_DESCRIPTORS = 8 };
 
 static bool has_descriptors(int fd)

@@ -13,7 +13,11 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define PARAMETERS long a, long b, long c, long d, long e, long f, long g
-#define ARGUMENTS (long[7]){a, b, c, d, e, f, g}
+#define ARGUMENTS           \
+    (long[7])               \
+    {                       \
+        a, b, c, d, e, f, g \
+    }
 
 enum failure { ZERO, MINUS, CODE, CLOSED };
 enum { NONE = -1 };
@@ -51,9 +55,12 @@ static long fail(const struct call *call, const long *arguments)
         mark_error((FILE *)arguments[call->stream]);
     errno = call->code;
     switch (call->failure) {
-    case ZERO: return 0;
-    case CODE: return call->code;
-    default: return -1;
+    case ZERO:
+        return 0;
+    case CODE:
+        return call->code;
+    default:
+        return -1;
     }
 }
 
@@ -97,14 +104,14 @@ static long pass(struct call *call, void *caller, const long *x)
     return result;
 }
 
-#define HOOK_FUNCTION(name, failure, code, stream)                                       \
-    {                                                                                    \
-        static struct call call = {#name, failure, code, stream, NULL};                  \
-        return pass(&call, __builtin_return_address(0), ARGUMENTS);                      \
+#define HOOK_FUNCTION(name, failure, code, stream)                      \
+    {                                                                   \
+        static struct call call = {#name, failure, code, stream, NULL}; \
+        return pass(&call, __builtin_return_address(0), ARGUMENTS);     \
     }
 /* A C name of its own, since the compiler knows the types of the others. */
-#define HOOK(name, failure, code, stream)                          \
-    EXPORT long hook_##name(PARAMETERS) __asm__(#name);            \
+#define HOOK(name, failure, code, stream)               \
+    EXPORT long hook_##name(PARAMETERS) __asm__(#name); \
     EXPORT long hook_##name(PARAMETERS) HOOK_FUNCTION(name, failure, code, stream)
 
 MEMORY_CALLS(HOOK)
@@ -115,9 +122,12 @@ NAME_CALLS(HOOK)
 PROCESS_CALLS(HOOK)
 
 /* --- libav ------------------------------------------------------------------------------------------------------- */
-#define LIBAV_CALL(name, failure, code, stream) \
+#define LIBAV_CALL(name, failure, code, stream)                            \
     static struct call call_##name = {#name, failure, code, stream, NULL}; \
-    static long hook_##name(PARAMETERS) { return pass(&call_##name, __builtin_return_address(0), ARGUMENTS); }
+    static long hook_##name(PARAMETERS)                                    \
+    {                                                                      \
+        return pass(&call_##name, __builtin_return_address(0), ARGUMENTS); \
+    }
 LIBAV_POINTERS(LIBAV_CALL)
 LIBAV_STATUSES(LIBAV_CALL)
 
@@ -159,20 +169,20 @@ static bool strikes(const char *call, void *caller, FILE *stream)
     return true;
 }
 
-#define HOOK_PRINT(name, stream, real, ...)                                        \
-    {                                                                              \
-        if (strikes(#name, __builtin_return_address(0), stream))                   \
-            return -1;                                                             \
-        va_list list;                                                              \
-        va_start(list, format);                                                    \
-        const int result = real(__VA_ARGS__, format, list);                        \
-        va_end(list);                                                              \
-        return result;                                                             \
+#define HOOK_PRINT(name, stream, real, ...)                      \
+    {                                                            \
+        if (strikes(#name, __builtin_return_address(0), stream)) \
+            return -1;                                           \
+        va_list list;                                            \
+        va_start(list, format);                                  \
+        const int result = real(__VA_ARGS__, format, list);      \
+        va_end(list);                                            \
+        return result;                                           \
     }
 
 #define UNUSED __attribute__((unused))
 /* The compiler would check the parameters of the real names. */
-#define HOOK_VARIADIC(name, stream, real, first, ...)                      \
+#define HOOK_VARIADIC(name, stream, real, first, ...)                            \
     EXPORT int hook_##name(__VA_ARGS__, const char *format, ...) __asm__(#name); \
     EXPORT int hook_##name(__VA_ARGS__, const char *format, ...) HOOK_PRINT(name, stream, real, first)
 

@@ -21,7 +21,7 @@ enum { NAMES = sizeof names / sizeof *names };
 static struct range {
     uintptr_t base, begin, end;
     unsigned module;
-    bool own; /* the program or our library */
+    bool own;  /* the program or our library */
     bool loop; /* libuv */
 } ranges[64];
 static unsigned range_count, module_count;
@@ -51,8 +51,8 @@ static int add_module(struct dl_phdr_info *module, size_t bytes, void *first)
         if (part->p_type != PT_LOAD || !(part->p_flags & PF_X) || range_count == sizeof ranges / sizeof *ranges)
             continue;
         const uintptr_t begin = module->dlpi_addr + part->p_vaddr;
-        ranges[range_count++] = (struct range){module->dlpi_addr, begin,       begin + part->p_memsz, module_count, own,
-                                               !strncmp(name, "libuv", 5)};
+        ranges[range_count++] = (struct range){module->dlpi_addr, begin, begin + part->p_memsz,
+                                               module_count,      own,   !strncmp(name, "libuv", 5)};
     }
     snprintf(table->modules[module_count++], sizeof table->modules[0], "%s", module->dlpi_name);
     return 0;
@@ -169,10 +169,14 @@ static enum strike strikes(struct site *site, uint64_t key)
 
     atomic_fetch_add(&site->struck, 1);
     switch (strike_how[0]) {
-    case 'b': return STRIKE_BEFORE;
-    case 'a': return STRIKE_AFTER;
-    case 'h': return STRIKE_HALF;
-    default: return STRIKE_FAIL;
+    case 'b':
+        return STRIKE_BEFORE;
+    case 'a':
+        return STRIKE_AFTER;
+    case 'h':
+        return STRIKE_HALF;
+    default:
+        return STRIKE_FAIL;
     }
 }
 
