@@ -51,6 +51,9 @@ if [ "$sqlite" ]; then
     sqlite3 other.db "PRAGMA user_version = 4"
     denies 1 'other.db: has session database version 4' "another version" b.db other.db -o new.db
     check 'a database was begun' [ ! -e new.db ]
+    cp a.db orphans.db
+    sqlite3 orphans.db "DELETE FROM session"
+    denies 1 'b.db: UNIQUE constraint failed: frame.session' "frames without sessions" orphans.db b.db -o new.db
 fi
 
 # Refused, and nothing created or added.
