@@ -113,8 +113,10 @@ bool peek_look(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count)
             good = false;
             errno = EISDIR;
         }
-        if (good && S_ISREG(about.st_mode))
+        if (good && S_ISREG(about.st_mode)) {
             from = lseek(fd, 0, SEEK_CUR);
+            good = from >= 0;
+        }
 
         if (!good || from >= 0) {
             const bool filled = good && fill(fd, from, bytes, count);
