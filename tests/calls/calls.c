@@ -20,7 +20,7 @@
     }
 
 enum failure { ZERO, MINUS, CODE, CLOSED };
-enum { NONE = -1 };
+enum { NONE = -1, STDOUT = -2 };
 typedef long any_call(PARAMETERS);
 
 struct call {
@@ -41,6 +41,14 @@ static void *find(const char *name)
     return real(RTLD_NEXT, name);
 }
 
+/* NULL if the call has none; fflush(NULL) has none either. */
+static FILE *stream_of(const struct call *call, const long *arguments)
+{
+    if (call->stream == STDOUT)
+        return stdout;
+    return call->stream == NONE ? NULL : (FILE *)arguments[call->stream];
+}
+
 static void mark_error(FILE *stream)
 {
     if (stream)
@@ -51,8 +59,8 @@ static long fail(const struct call *call, const long *arguments)
 {
     if (call->failure == CLOSED)
         call->real(arguments[0], 0, 0, 0, 0, 0, 0);
-    if (call->stream != NONE)
-        mark_error((FILE *)arguments[call->stream]);
+    if (stream_of(call, arguments))
+        mark_error(stream_of(call, arguments));
     errno = call->code;
     switch (call->failure) {
     case ZERO:
@@ -69,17 +77,17 @@ static void write_half(const struct call *call, const long *arguments)
 {
     if (!strcmp(call->name, "writev"))
         call->real(arguments[0], arguments[1], (arguments[2] + 1) / 2, 0, 0, 0, 0);
-    else if (strstr(call->name, "write") && call->stream == NONE)
+    else if (strstr(call->name, "write") && !stream_of(call, arguments))
         call->real(arguments[0], arguments[1], arguments[2] / 2, arguments[3], 0, 0, 0);
-    else if (call->stream != NONE)
-        fflush((FILE *)arguments[call->stream]);
+    else if (stream_of(call, arguments))
+        fflush(stream_of(call, arguments));
 }
 
 /* Messages must come, so standard error never fails. */
 static bool is_message(const struct call *call, const long *arguments)
 {
-    if (call->stream != NONE)
-        return (FILE *)arguments[call->stream] == stderr;
+    if (stream_of(call, arguments))
+        return stream_of(call, arguments) == stderr;
     return !strcmp(call->name, "write") && arguments[0] == 2;
 }
 

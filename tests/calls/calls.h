@@ -2,7 +2,7 @@
  *
  *   failure   ZERO, MINUS: it does nothing and returns 0 or NULL, or -1;  CODE: it returns the errno;
  *             CLOSED: it does its work, then returns -1
- *   stream    the number of the argument that is a stdio stream, which then has its error mark; NONE
+ *   stream    the number of the argument that is a stdio stream, which then has its error mark; STDOUT; NONE
  *
  * Each has at most seven arguments, all integers or pointers. The variadic ones of stdio are in calls.c.
  *
@@ -46,7 +46,7 @@
     X(writev, MINUS, ENOSPC, NONE) X(send, MINUS, ECONNRESET, NONE) \
     X(fwrite, ZERO, ENOSPC, 3) X(fputs, MINUS, ENOSPC, 1) X(fputc, MINUS, ENOSPC, 1) X(putc, MINUS, ENOSPC, 1) \
     X(__vfprintf_chk, MINUS, ENOSPC, 0) X(vfprintf, MINUS, ENOSPC, 0) X(fflush, MINUS, ENOSPC, 0) \
-    X(puts, MINUS, ENOSPC, NONE) X(putchar, MINUS, ENOSPC, NONE) \
+    X(puts, MINUS, ENOSPC, STDOUT) X(putchar, MINUS, ENOSPC, STDOUT) \
     X(fclose, CLOSED, ENOSPC, NONE) X(fsync, MINUS, EIO, NONE) X(fdatasync, MINUS, EIO, NONE) \
     X(ftruncate, MINUS, EIO, NONE) X(ftruncate64, MINUS, EIO, NONE) X(fallocate, MINUS, ENOSPC, NONE) \
     X(posix_fallocate, CODE, ENOSPC, NONE)

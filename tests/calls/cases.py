@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -90,6 +91,27 @@ CASES = [
     Case("histogram", ["histogram"], prints=True),
 ]
 
+# A program with known mistakes (careless.c), each of which must be found.
+CARELESS = [Case(f"careless-{mistake}", ["careless", mistake], ["in"], {"out": "bytes"}, before={"out": "older"})
+            for mistake in ("none", "crashes", "ignores", "silent", "wrong", "litters", "tears", "destroys", "hangs")]
+
+# Where mistakes were found: case, call, function.
+FOUND = [
+    ("tonemap-raw", "fstat", "video_source_"), ("tonemap-analyse", "fstat", "peek_look"), ("tonemap-mkv$", "lseek", "seek_bytes"),
+    ("tonemap-mkv$", "av_dict_copy", ""), ("tonemap-mkv$", "av_dict_set", ""), ("tonemap-mkv$", "avcodec_parameters_copy", ""),
+    ("tonemap-mkv$", "avformat_new_stream", ""),
+]
+
+
+# What is printed may differ after these: the program goes on with less knowledge of the machine.
+FALLBACKS = re.compile("cox__topology_create|cox__cl_host_memory")
+
+
+def has_found(strike):
+    """Whether a mistake was found there."""
+    return any(re.match(case, strike.case.name) and strike.call == call and function in strike.where
+               for case, call, function in FOUND)
+
 
 def write_films(folder):
     """Three frames of 64 x 32 with 4:2:0 and 10 bits, as y4m and raw."""
@@ -114,6 +136,11 @@ def write_pictures(folder):
 
 def ffmpeg(folder, *arguments):
     subprocess.run(["ffmpeg", "-v", "error", "-nostdin", "-y", *arguments], cwd=folder, check=True)
+
+
+def prepare_careless(folder):
+    (folder / "in").write_bytes(b"new" * 1000)
+    (folder / "older").write_bytes(b"older" * 100)
 
 
 def prepare(folder, program):

@@ -6,8 +6,10 @@ import collections
 import hashlib
 import json
 import re
+import shutil
 import sqlite3
 import subprocess
+import tempfile
 
 Result = collections.namedtuple("Result", "status out err root")
 
@@ -28,8 +30,16 @@ def film_content(path):
 
 
 def base_content(path):
-    """The number of rows of each table, and whether the database is sound."""
-    base = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    """The number of rows of each table, and whether the database is sound. Opening it completes what a killed program has
+    left, so this opens a copy."""
+    with tempfile.TemporaryDirectory() as folder:
+        for part in path.parent.glob(path.name + "*"):
+            shutil.copy(part, folder)
+        return opened_content(f"{folder}/{path.name}")
+
+
+def opened_content(path):
+    base = sqlite3.connect(path)
     try:
         sound = base.execute("pragma quick_check").fetchone()[0]
         names = [row[0] for row in base.execute("select name from sqlite_master where type = 'table' order by 1")]
@@ -37,7 +47,7 @@ def base_content(path):
         return sound, [(name, base.execute(f"select count(*) from {name}").fetchone()[0]) for name in names
                        if not any(word in name for word in varies)]
     except sqlite3.Error as error:
-        return str(error)
+        return str(error), []
     finally:
         base.close()
 
@@ -78,13 +88,27 @@ class Undisturbed:
         self.out = result.out
 
 
-def leftovers(result, undisturbed):
-    """Files that an undisturbed run does not leave."""
-    found = sorted(names_in(result.root / "work") - undisturbed.names)
+def leftovers(case, result, undisturbed):
+    """Files that an undisturbed run does not leave. SQLite completes a database from its own, when it is next opened."""
+    bases = [name for name, kind in case.makes.items() if kind == "base"]
+    own = {name + "-shm" for name in bases}
+    if result.status != 0:
+        own |= {name + end for name in bases for end in ("-wal", "-journal")}
+    found = sorted(names_in(result.root / "work") - undisturbed.names - own)
     found += sorted("cache/" + name for name in names_in(result.root / "cache") - undisturbed.cached
                     if not CACHED.fullmatch(name))
     found += sorted("tmp/" + name for name in names_in(result.root / "tmp") - undisturbed.temporary)
     return [f"left behind: {', '.join(found)}"] if found else []
+
+
+def grown_base(name, now, before):
+    """A database may have some rows of a run that failed, but it is sound and has the rows of before."""
+    if now[0] != "ok":
+        return [f"{name} is damaged: {now}"]
+    counts = dict(now[1])
+    if any(counts.get(table, 0) < rows for table, rows in (before[1] if before else [])):
+        return [f"{name}: rows of before are gone"]
+    return []
 
 
 def whole_or_absent(case, result, undisturbed, inputs):
@@ -96,6 +120,8 @@ def whole_or_absent(case, result, undisturbed, inputs):
         if not path.exists():
             if older:
                 complaints.append(f"{name}: the good file of before is gone")
+        elif kind == "base":
+            complaints += grown_base(name, base_content(path), older and base_content(older))
         elif name not in case.grows and content(path, kind) != undisturbed.content[name]:
             if not older or content(path, kind) != content(older, kind):
                 complaints.append(f"{name}: neither whole nor as before")
@@ -144,7 +170,7 @@ def failed(case, result, undisturbed, inputs):
         complaints += message(result) + whole_or_absent(case, result, undisturbed, inputs)
         if result.status not in (1, 3):
             complaints.append(f"status {result.status}: {result.err.strip()[-300:]}")
-    return complaints + leftovers(result, undisturbed)
+    return complaints + leftovers(case, result, undisturbed)
 
 
 def killed(case, result, undisturbed, inputs, struck):
@@ -159,4 +185,4 @@ def repeated(case, result, undisturbed):
     complaints = ended(result)
     if not complaints and result.status not in (0, case.again):
         complaints.append(f"the next run fails with status {result.status}: {result.err.strip()[-300:]}")
-    return complaints + right(case, result._replace(out=undisturbed.out), undisturbed) + leftovers(result, undisturbed)
+    return complaints + right(case, result._replace(out=undisturbed.out), undisturbed) + leftovers(case, result, undisturbed)

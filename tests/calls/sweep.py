@@ -11,6 +11,7 @@ SPDX-License-Identifier: Apache-2.0
 import argparse
 import collections
 import concurrent.futures
+import copy
 import os
 import random
 import re
@@ -24,7 +25,6 @@ import cases
 import judge
 from table import read_sites
 
-SECONDS = 120  # only against programs that hang
 # Calls that change files. A kill is tried at these.
 CHANGES = re.compile(r"(open|write|fputs|printf|fflush|fclose|close|sync|ftruncate|rename|link|mkdir|fchmod|flock|mmap|utimens)")
 OPENCL_ERRORS = {"create": "CL_OUT_OF_HOST_MEMORY", "build": "CL_OUT_OF_HOST_MEMORY"}
@@ -35,8 +35,8 @@ Strike = collections.namedtuple("Strike", "case call where how environment key")
 class Bench:
     """A folder with the inputs and with caches that are filled."""
 
-    def __init__(self, bin_dir, layer_dir, folder):
-        self.bin, self.layers, self.folder = bin_dir, layer_dir, folder
+    def __init__(self, bin_dir, layer_dir, folder, seconds):
+        self.bin, self.layers, self.folder, self.seconds = bin_dir, layer_dir, folder, seconds
         self.inputs, self.warm = folder / "inputs", folder / "warm"
         self.environment = dict(os.environ, LC_ALL="C", TZ="UTC")
         for name in ("OPENCL_LAYERS", "LD_PRELOAD", "OCL_ICD_VENDORS"):
@@ -45,7 +45,13 @@ class Bench:
         for path in (self.inputs, self.warm, Path(self.environment["POCL_CACHE_DIR"])):
             path.mkdir(parents=True, exist_ok=True)
 
-    def prepare(self):
+    def prepare(self, chosen):
+        if any(case in cases.CARELESS for case in chosen):
+            cases.prepare_careless(self.inputs)
+            return
+        if not any(case.inputs or case.before for case in chosen):
+            return
+
         def program(name, *arguments):
             environment = dict(self.environment, XDG_CACHE_HOME=str(self.warm))
             subprocess.run([self.bin / name, *arguments], cwd=self.inputs, env=environment, check=True,
@@ -77,7 +83,7 @@ class Bench:
             process = subprocess.Popen(command, cwd=root / "work", env=environment, stdin=subprocess.DEVNULL, stdout=out,
                                        stderr=err, start_new_session=True)
             try:
-                status = process.wait(SECONDS)
+                status = process.wait(self.seconds)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -108,7 +114,7 @@ def system_strikes(bench, case, hows):
         sys.exit(f"{case.name}: status {result.status} under the preloaded library: {result.err}")
     for site in read_sites(root / "table", bench.bin / case.command[0]):
         for how in hows:
-            if how != "fail" and (not CHANGES.search(site.call) or how == "half" and "write" not in site.call):
+            if how not in ("fail", "ever") and (not CHANGES.search(site.call) or how == "half" and "write" not in site.call):
                 continue
             for number in some(site.calls, f"{site.where}{how}", 1, 1):
                 key = f"{site.key:x}:{number}:{how}"
@@ -136,6 +142,11 @@ def opencl_strikes(bench, case):
     shutil.rmtree(root)
 
 
+def all_strikes(bench, case, hows):
+    found = list(system_strikes(bench, case, [how for how in hows if how != "opencl"]))
+    return found + (list(opencl_strikes(bench, case)) if "opencl" in hows else [])
+
+
 def disturb(bench, strike, undisturbed):
     """Run the case with this strike. Returns whether it struck, and the complaints."""
     root = bench.lay_out(strike.case)
@@ -147,8 +158,10 @@ def disturb(bench, strike, undisturbed):
         else:
             result = bench.start(strike.case, root, preloaded(bench, root, strike.environment))
             struck = any(site.struck for site in read_sites(root / "table"))
-        if strike.how in ("fail", "opencl"):
-            return struck, judge.failed(strike.case, result, undisturbed, bench.inputs)
+        if strike.how in ("fail", "ever", "opencl"):
+            case = copy.copy(strike.case)
+            case.prints = case.prints and not cases.FALLBACKS.search(strike.where)
+            return struck, judge.failed(case, result, undisturbed, bench.inputs)
         complaints = judge.killed(strike.case, result, undisturbed, bench.inputs, struck)
         return struck, complaints + judge.repeated(strike.case, bench.start(strike.case, root), undisturbed)
     finally:
@@ -170,14 +183,19 @@ def undisturbed_run(bench, case):
 
 
 def select(strikes, arguments):
-    """The strikes that the options name; with --fixed, those of the fixed selection."""
-    if arguments.call:
-        strikes = [s for s in strikes if re.search(arguments.call, s.call)]
-    if arguments.where:
-        strikes = [s for s in strikes if re.search(arguments.where, s.where)]
-    if arguments.most and len(strikes) > arguments.most:
-        strikes = random.Random(arguments.seed).sample(strikes, arguments.most)
-    return strikes
+    """The strikes that the options name. With --each N: N of each program, call and kind, and those that have found
+    mistakes."""
+    strikes = [s for s in strikes if re.search(arguments.call, s.call) and re.search(arguments.where, s.where)]
+    if not arguments.each:
+        return strikes
+
+    groups = collections.defaultdict(list)
+    for strike in strikes:
+        groups[strike.case.command[0], strike.call, strike.how].append(strike)
+    chosen = [strike for strike in strikes if cases.has_found(strike)]
+    for name, group in sorted(groups.items()):
+        chosen += random.Random(f"{arguments.seed}{name}").sample(group, min(len(group), arguments.each))
+    return list(dict.fromkeys(chosen))
 
 
 def report(runs):
@@ -200,28 +218,27 @@ def main():
     parser.add_argument("bin_dir", type=Path)
     parser.add_argument("layer_dir", type=Path)
     parser.add_argument("--case", default="", help="cases whose name this expression matches")
-    parser.add_argument("--call", help="calls that it matches")
-    parser.add_argument("--where", help="functions that it matches")
+    parser.add_argument("--call", default="", help="calls that it matches")
+    parser.add_argument("--where", default="", help="functions that it matches")
     parser.add_argument("--how", default="fail,opencl", help="fail, ever, opencl, before, after, half; by commas")
-    parser.add_argument("--most", type=int, help="draw at most so many runs of each case")
+    parser.add_argument("--each", type=int, help="only so many runs of each call and program, drawn with --seed")
     parser.add_argument("--seed", default="1")
+    parser.add_argument("--careless", action="store_true", help="the cases of the selftest")
+    parser.add_argument("--seconds", type=int, default=120, help="after these a run hangs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     hows = arguments.how.split(",")
 
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(arguments.bin_dir.resolve(), arguments.layer_dir.resolve(), Path(folder))
-        bench.prepare()
-        chosen = [case for case in cases.CASES if re.search(arguments.case, case.name)]
-        strikes, undisturbed = [], {}
-        for case in chosen:
-            undisturbed[case.name] = undisturbed_run(bench, case)
-            found = list(system_strikes(bench, case, [how for how in hows if how != "opencl"]))
-            found += list(opencl_strikes(bench, case)) if "opencl" in hows else []
-            strikes += select(found, arguments)
-
+        bench = Bench(arguments.bin_dir.resolve(), arguments.layer_dir.resolve(), Path(folder), arguments.seconds)
+        known = cases.CARELESS if arguments.careless else cases.CASES
+        chosen = [case for case in known if re.search(arguments.case, case.name)]
+        bench.prepare(chosen)
         runs = []
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+            undisturbed = dict(zip((case.name for case in chosen), pool.map(lambda c: undisturbed_run(bench, c), chosen)))
+            found = pool.map(lambda case: all_strikes(bench, case, hows), chosen)
+            strikes = select([strike for some in found for strike in some], arguments)
             waiting = {pool.submit(disturb, bench, strike, undisturbed[strike.case.name]): strike for strike in strikes}
             for done in concurrent.futures.as_completed(waiting):
                 strike = waiting[done]
