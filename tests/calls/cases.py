@@ -84,7 +84,8 @@ CASES = [
     lab("report", ["report", "one.db", "-o", "one.html"], ["one.db"], {"one.html": "bytes"}),
     lab("export", ["export", "one.db", "--format", "perfetto", "-o", "one.trace"], ["one.db"], {"one.trace": "bytes"}),
     lab("replay", ["replay", "one.db"], ["one.db"], prints=True),
-    lab("fit", ["fit", "one.db", "--seeds", "2", "-o", "fit.json"], ["one.db"], {"fit.json": "bytes"}, prints=True),
+    lab("fit", ["fit", "one.db", "--seeds", "2", "-o", "fit.json"], ["one.db"], {"fit.json": "bytes"}, prints=True,
+        before={"fit.json": "older.json"}),
     lab("telemetry", ["telemetry"]),
     Case("hello", ["hello"], prints=True),
     Case("blur", ["blur"], prints=True),
@@ -162,6 +163,7 @@ def prepare(folder, program):
                     *CPU, *(FFV1 if end == "mkv" else []))
     program("cox-tonemap", "film.mkv", "-o", "older.mkv", "--frames", "1", *CPU, *FFV1)
     program("cox-tonemap", "pic.pfm", "-o", "older.png", *CPU)
+    (folder / "older.json").write_text("{}")
     for name in ("one.db", "two.db"):
         program("cox-lab", "sim", "--scenario", "step-2", "--policy", "adaptive,static", "--seeds", "1", "--frames", "20",
                 "--record", name)

@@ -18,6 +18,7 @@ EMPTY_MESSAGE = re.compile(r"Success|not an error|undocumented|\(null\)|no error
 
 # Other device properties or compiler options give other entries of the cache.
 CACHED = re.compile(r"coxswain(/films)?(/[0-9a-f]{64}\.[a-z]+)?")
+TEMPORARY = re.compile(r"coxswain/tmp-[0-9a-f]{16}")
 
 
 def film_content(path):
@@ -181,7 +182,8 @@ def killed(case, result, undisturbed, inputs, struck):
 
 
 def repeated(case, result, undisturbed):
-    """Complaints about the run after the killed one, in the same folder."""
+    """Complaints about the run after the killed one, in the same folder. The cache removes old temporary files later."""
+    undisturbed.cached |= {name for name in names_in(result.root / "cache") if TEMPORARY.fullmatch(name)}
     complaints = ended(result)
     if not complaints and result.status not in (0, case.again):
         complaints.append(f"the next run fails with status {result.status}: {result.err.strip()[-300:]}")
