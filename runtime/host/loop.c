@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "loop.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -99,6 +100,21 @@ static void thread_main(void *arg)
     atomic_store(&self->ended, true);
 }
 
+/* libuv ends the process if a loop cannot get its pipes. So see before whether there are enough
+ * descriptors: four of two pipes, one of epoll, two of io_uring, one to wake the loop. */
+enum { LOOP_DESCRIPTORS = 8 };
+
+static bool has_descriptors(int fd)
+{
+    int spare[LOOP_DESCRIPTORS], count = 0;
+
+    while (count < LOOP_DESCRIPTORS && (spare[count] = fcntl(fd, F_DUPFD_CLOEXEC, 0)) >= 0)
+        count++;
+    for (int i = 0; i < count; i++)
+        close(spare[i]);
+    return count == LOOP_DESCRIPTORS;
+}
+
 static cox_status begin_thread(struct cox__loop *loop)
 {
     struct loop_thread *self = calloc(1, sizeof *self);
@@ -111,7 +127,7 @@ static cox_status begin_thread(struct cox__loop *loop)
     self->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (self->timer_fd < 0)
         goto no_timer;
-    if (uv_loop_init(&self->uv))
+    if (!has_descriptors(self->timer_fd) || uv_loop_init(&self->uv))
         goto no_loop;
     if (uv_poll_init(&self->uv, &self->timer, self->timer_fd))
         goto no_handles;

@@ -191,6 +191,16 @@ json_t *strict_array(const struct strict_place *at, const char *key, bool must, 
     return value;
 }
 
+/* Jansson leaves out a character of a string if it gets no memory for it, and says nothing. */
+static _Thread_local bool no_memory;
+
+static void *allocate(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    no_memory |= !memory;
+    return memory;
+}
+
 json_t *strict_parse(struct strict_reader *reader, const char *text, size_t bytes, size_t bytes_max)
 {
     const struct strict_place top = {.reader = reader};
@@ -201,7 +211,14 @@ json_t *strict_parse(struct strict_reader *reader, const char *text, size_t byte
         return NULL;
     }
 
+    json_set_alloc_funcs(allocate, free);
+    no_memory = false;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    if (no_memory) {
+        json_decref(root);
+        strict_refuse(&top, NULL, "out of memory");
+        return NULL;
+    }
     if (!root && !reader->failed) {
         char plain[4 * JSON_ERROR_TEXT_LENGTH]; /* it quotes the file, with its line feeds */
 

@@ -105,14 +105,17 @@ AVFormatContext *libav_open_container(const char *path, uint64_t pixels_max,
     snprintf(url, bytes, "file:%s", path);
     container->interrupt_callback = interrupt;
     AVDictionary *options = NULL;
+    int code = AVERROR(ENOMEM);
 
-    lib.av_dict_set(&options, "protocol_whitelist", "file", 0);
-    lib.av_dict_set(&options, "format_whitelist", libav_containers, 0);
-    int code = lib.avformat_open_input(&container, url, NULL, &options);
+    /* Nothing is opened without these limits. */
+    if (lib.av_dict_set(&options, "protocol_whitelist", "file", 0) >= 0 &&
+        lib.av_dict_set(&options, "format_whitelist", libav_containers, 0) >= 0)
+        code = lib.avformat_open_input(&container, url, NULL, &options);
     lib.av_dict_free(&options);
     free(url);
     if (code < 0) {
         libav_fail("the container cannot be opened", code, error);
+        lib.avformat_close_input(&container);
         return NULL;
     }
 

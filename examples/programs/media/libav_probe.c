@@ -49,7 +49,7 @@ bool video_libav_knows(const char *path, const uint8_t *bytes, size_t count)
 
     uint8_t *buffer = calloc(1, LOOK_BYTES + AVPROBE_PADDING_SIZE);
     if (!buffer)
-        return false;
+        return looks_like_container(bytes, count);
     size_t found = read_beginning(path, buffer, LOOK_BYTES);
     if (found < count) {
         memcpy(buffer, bytes, count);

@@ -19,6 +19,14 @@ enum { BUFFER_BYTES = 1 << 18, APART_US = 1000000 };
 
 /* --- Bytes ------------------------------------------------------------------------------------ */
 
+/* Muxers ignore some errors, such as those of a seek back to the header. muxed_finish does not. */
+static int fail_bytes(struct muxed_file *file, int failure)
+{
+    if (!file->failure)
+        file->failure = failure;
+    return AVERROR(failure);
+}
+
 #if LIBAVFORMAT_VERSION_MAJOR >= 61
 static int write_bytes(void *user, const uint8_t *bytes, int count)
 #else
@@ -31,10 +39,8 @@ static int write_bytes(void *user, uint8_t *bytes, int count)
         const ssize_t wrote = write(file->fd, bytes + done, (size_t)(count - done));
         if (wrote < 0 && errno == EINTR)
             continue;
-        if (wrote < 0)
-            return AVERROR(errno);
-        if (wrote == 0)
-            return AVERROR(EIO);
+        if (wrote <= 0)
+            return fail_bytes(file, wrote < 0 ? errno : EIO);
         done += (int)wrote;
     }
     atomic_fetch_add(&file->bytes, (uint64_t)count);
@@ -43,7 +49,7 @@ static int write_bytes(void *user, uint8_t *bytes, int count)
 
 static int64_t seek_bytes(void *user, int64_t offset, int whence)
 {
-    const struct muxed_file *file = user;
+    struct muxed_file *file = user;
     struct stat about;
     off_t at = -1;
 
@@ -51,7 +57,7 @@ static int64_t seek_bytes(void *user, int64_t offset, int whence)
         at = lseek(file->fd, (off_t)offset, whence & ~AVSEEK_FORCE);
     else if (!fstat(file->fd, &about))
         at = about.st_size;
-    return at < 0 ? AVERROR(errno) : at;
+    return at < 0 ? fail_bytes(file, errno) : at;
 }
 
 static bool open_bytes(struct muxed_file *file, const char *path, struct error *error)
@@ -108,8 +114,8 @@ bool muxed_open_place(struct muxed_file *file, const char *path, struct error *e
     file->copies = muxed_copies_open(file->params.source, error);
     if (!file->copies || !muxed_copies_add(file->copies, file->container, &file->params, error))
         return false;
-    muxed_copies_describe(file->copies, file->container, file->video);
-    return true;
+    return muxed_copies_describe(file->copies, file->container, file->video) ||
+           error_set(error, "out of memory");
 }
 
 static bool open_all(struct muxed_file *file, const char *path, const struct video_format *format,
@@ -207,8 +213,9 @@ bool muxed_begin(struct muxed_file *file, int64_t first, struct error *error)
         if (!muxed_copies_chapters(file->copies, file->container, begin_us, end_us))
             return error_set(error, "out of memory");
     }
-    if (params->piece)
-        lib.av_dict_set(&file->container->metadata, "COXSWAIN_PIECE", params->piece, 0);
+    if (params->piece &&
+        lib.av_dict_set(&file->container->metadata, "COXSWAIN_PIECE", params->piece, 0) < 0)
+        return error_set(error, "out of memory");
     const int code = lib.avformat_write_header(file->container, NULL);
     file->begun = code >= 0;
     return file->begun || libav_fail("cannot be started", code, error);
@@ -329,6 +336,8 @@ static bool end_all(struct muxed_file *file, struct error *error)
 
     int code = lib.av_write_trailer(file->container);
     lib.avio_flush(file->container->pb);
+    if (file->failure)
+        code = AVERROR(file->failure);
     if (code >= 0)
         code = file->container->pb->error;
     return code >= 0 || libav_fail("cannot be written", code, error);

@@ -49,10 +49,9 @@ static bool is_matroska(const AVOutputFormat *format)
     return !strcmp(format->name, "matroska");
 }
 
-static void set_missing(AVDictionary **tags, const char *key, const char *value)
+static bool set_missing(AVDictionary **tags, const char *key, const char *value)
 {
-    if (!lib.av_dict_get(*tags, key, NULL, 0))
-        lib.av_dict_set(tags, key, value, 0);
+    return lib.av_dict_get(*tags, key, NULL, 0) || lib.av_dict_set(tags, key, value, 0) >= 0;
 }
 
 /* In Matroska, covers are attachments. */
@@ -72,9 +71,8 @@ static bool attach_cover(AVStream *out, const AVStream *in)
     memcpy(parameters->extradata, picture->data, (size_t)picture->size);
     parameters->extradata_size = picture->size;
     out->disposition = 0;
-    set_missing(&out->metadata, "filename", png ? "cover.png" : "cover.jpg");
-    set_missing(&out->metadata, "mimetype", png ? "image/png" : "image/jpeg");
-    return true;
+    return set_missing(&out->metadata, "filename", png ? "cover.png" : "cover.jpg") &&
+           set_missing(&out->metadata, "mimetype", png ? "image/png" : "image/jpeg");
 }
 
 /* A stream of `out` that is as `in`; NULL = out of memory. */
@@ -95,27 +93,29 @@ static AVStream *add_stream(AVFormatContext *out, const AVStream *in)
     return stream;
 }
 
-/* Try a file of this stream alone: muxers refuse some streams that their tables allow. */
-static bool can_begin(const AVOutputFormat *format, const AVStream *stream)
+/* Try a file of this stream alone: muxers refuse some streams that their tables allow. Returns
+ * libav's status, AVERROR(ENOMEM) if memory is short. */
+static int try_alone(const AVOutputFormat *format, const AVStream *stream)
 {
     AVFormatContext *trial = NULL;
     uint8_t *bytes = NULL;
+    int code = AVERROR(ENOMEM);
     if (lib.avformat_alloc_output_context2(&trial, format, NULL, NULL) < 0)
-        return false;
-    bool begun = add_stream(trial, stream) && lib.avio_open_dyn_buf(&trial->pb) >= 0 &&
-                 lib.avformat_write_header(trial, NULL) >= 0;
+        return code;
+    if (add_stream(trial, stream) && lib.avio_open_dyn_buf(&trial->pb) >= 0)
+        code = lib.avformat_write_header(trial, NULL);
 
     if (trial->pb)
         lib.avio_close_dyn_buf(trial->pb, &bytes);
     trial->pb = NULL;
     lib.av_free(bytes);
     lib.avformat_free_context(trial);
-    return begun;
+    return code;
 }
 
-static const char cannot_be_held[] = "is not supported";
+static const char cannot_be_held[] = "is not supported", no_memory[] = "out of memory";
 
-/* NULL = it can be held. */
+/* NULL = it can be held. `no_memory` is no reason to leave it out. */
 static const char *why_not(const AVOutputFormat *format, const AVStream *stream)
 {
     const AVCodecParameters *parameters = stream->codecpar;
@@ -128,10 +128,11 @@ static const char *why_not(const AVOutputFormat *format, const AVStream *stream)
         (parameters->codec_id == AV_CODEC_ID_NONE ||
          !lib.avformat_query_codec(format, parameters->codec_id, FF_COMPLIANCE_NORMAL)))
         return cannot_be_held;
-    if (!can_begin(format, stream))
-        return cannot_be_held;
 
-    return NULL;
+    const int code = try_alone(format, stream);
+    if (code == AVERROR(ENOMEM))
+        return no_memory;
+    return code < 0 ? cannot_be_held : NULL;
 }
 
 static void report_left_out(const struct muxed_params *params, const AVStream *stream,
@@ -212,10 +213,10 @@ bool muxed_copies_add(struct muxed_copies *copies, AVFormatContext *out,
             continue;
 
         const char *why = why_not(out->oformat, in);
+        if (why == no_memory || (!why && !copy_stream(copies, i, out)))
+            return error_set(error, "%s", no_memory);
         if (why)
             report_left_out(params, in, why);
-        else if (!copy_stream(copies, i, out))
-            return error_set(error, "out of memory");
     }
 
     report_rotation(copies, out, params);
@@ -224,21 +225,24 @@ bool muxed_copies_add(struct muxed_copies *copies, AVFormatContext *out,
 
 /* --- Metadata and chapters -------------------------------------------------------------------- */
 
-/* All except those that describe the source as an MP4 file. */
-static void copy_tags(AVDictionary **to, const AVDictionary *from)
+/* All except those that describe the source as an MP4 file. False: out of memory. */
+static bool copy_tags(AVDictionary **to, const AVDictionary *from)
 {
     static const char *const own[] = {"major_brand", "minor_version", "compatible_brands",
                                       "encoder"};
-    lib.av_dict_copy(to, from, 0);
+    if (lib.av_dict_copy(to, from, 0) < 0)
+        return false;
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        lib.av_dict_set(to, own[i], NULL, 0);
+        if (lib.av_dict_set(to, own[i], NULL, 0) < 0)
+            return false;
+    return true;
 }
 
-static void copy_rotation(AVStream *to, const AVStream *from)
+static bool copy_rotation(AVStream *to, const AVStream *from)
 {
     const void *matrix = rotation_of(from);
     if (!matrix)
-        return;
+        return true;
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
     AVPacketSideData *made = lib.av_packet_side_data_new(&to->codecpar->coded_side_data,
                                                          &to->codecpar->nb_coded_side_data,
@@ -252,9 +256,10 @@ static void copy_rotation(AVStream *to, const AVStream *from)
 #endif
     if (data)
         memcpy(data, matrix, MATRIX_BYTES);
+    return data;
 }
 
-void muxed_copies_describe(const struct muxed_copies *copies, AVFormatContext *out, AVStream *video)
+bool muxed_copies_describe(const struct muxed_copies *copies, AVFormatContext *out, AVStream *video)
 {
     /* Other tags describe the old stream: its encoder, its size. */
     static const char *const kept[] = {"language", "title", "handler_name"};
@@ -262,12 +267,11 @@ void muxed_copies_describe(const struct muxed_copies *copies, AVFormatContext *o
 
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
         const AVDictionaryEntry *tag = lib.av_dict_get(in->metadata, kept[i], NULL, 0);
-        if (tag)
-            lib.av_dict_set(&video->metadata, kept[i], tag->value, 0);
+        if (tag && lib.av_dict_set(&video->metadata, kept[i], tag->value, 0) < 0)
+            return false;
     }
     video->disposition = in->disposition;
-    copy_rotation(video, in);
-    copy_tags(&out->metadata, copies->source->metadata);
+    return copy_rotation(video, in) && copy_tags(&out->metadata, copies->source->metadata);
 }
 
 static int64_t microseconds(int64_t ticks, AVRational tick)
@@ -289,8 +293,12 @@ static AVChapter *copy_chapter(const AVChapter *in, int64_t begin_us, int64_t en
         out->start = begin_us;
     if (end_us != AV_NOPTS_VALUE && out->end > end_us)
         out->end = end_us;
-    lib.av_dict_copy(&out->metadata, in->metadata, 0);
-    return out;
+    if (lib.av_dict_copy(&out->metadata, in->metadata, 0) >= 0)
+        return out;
+
+    lib.av_dict_free(&out->metadata);
+    lib.av_free(out);
+    return NULL;
 }
 
 bool muxed_copies_chapters(const struct muxed_copies *copies, AVFormatContext *out,

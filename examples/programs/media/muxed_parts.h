@@ -28,6 +28,7 @@ struct muxed_file {
     int64_t last; /* the last frame's time in the encoder's ticks; AV_NOPTS_VALUE = no frame yet */
     int64_t step; /* ticks from one frame to the next, if the stream does not say */
     uint64_t frames;
+    int failure; /* errno of the first write or seek that failed; 0 = none */
     bool begun;  /* the header has been written */
     bool misfit; /* the pieces cannot be joined: another try would not help */
     _Atomic uint64_t bytes;
@@ -73,8 +74,8 @@ bool muxed_copies_add(struct muxed_copies *copies, AVFormatContext *out,
                       const struct muxed_params *params, struct error *error);
 
 /* Copy what still holds for the new video: language, title, flags, rotation; and the metadata of
- * the whole file. */
-void muxed_copies_describe(const struct muxed_copies *copies, AVFormatContext *out,
+ * the whole file. False: out of memory. */
+bool muxed_copies_describe(const struct muxed_copies *copies, AVFormatContext *out,
                            AVStream *video);
 
 /* Copy the chapters between two times; AV_NOPTS_VALUE = no limit. False: out of memory. */

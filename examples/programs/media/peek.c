@@ -91,6 +91,7 @@ static bool keep(const char *path, int fd)
     kept.path = strdup(path);
     if (!kept.path) {
         close_path(path, fd);
+        errno = ENOMEM;
         return false;
     }
 
@@ -106,14 +107,22 @@ bool peek_look(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count)
         const int fd = open_path(path);
         if (fd < 0)
             return false;
-        const bool good = !fstat(fd, &about) && !S_ISDIR(about.st_mode);
+        bool good = !fstat(fd, &about);
         off_t from = -1;
-        if (good && S_ISREG(about.st_mode))
+        if (good && S_ISDIR(about.st_mode)) {
+            good = false;
+            errno = EISDIR;
+        }
+        if (good && S_ISREG(about.st_mode)) {
             from = lseek(fd, 0, SEEK_CUR);
+            good = from >= 0;
+        }
 
         if (!good || from >= 0) {
             const bool filled = good && fill(fd, from, bytes, count);
+            const int failure = errno;
             close_path(path, fd);
+            errno = failure;
             return filled;
         }
         if (!keep(path, fd))

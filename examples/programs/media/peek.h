@@ -16,7 +16,7 @@
 enum { PEEK_BYTES = 4096 };
 
 /* The first bytes of `path` ("-" is standard input). A pipe may give fewer than PEEK_BYTES, but at
- * least 16 unless it ends before. False: it cannot be read. */
+ * least 16 unless it ends before. False and errno: it cannot be read. */
 bool peek_look(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count);
 
 /* Open `path` for reading; -1 and errno on failure. `*count` bytes come before those of the

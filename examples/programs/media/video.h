@@ -72,11 +72,15 @@ size_t video_row_bytes(const struct cox_video_format *pixel, const struct cox_vi
 
 struct video_input;
 
-enum video_kind { VIDEO_KIND_NONE = 0, VIDEO_KIND_Y4M, VIDEO_KIND_CONTAINER };
+enum video_kind {
+    VIDEO_KIND_NONE = 0,
+    VIDEO_KIND_Y4M,
+    VIDEO_KIND_CONTAINER,
+    VIDEO_KIND_UNREADABLE, /* errno says why */
+};
 
 /* Whether the content of `path` is video, from its first bytes. Nothing is lost of standard input
- * ("-") or a pipe: the next open gets the bytes. VIDEO_KIND_NONE also for pictures, and for a file
- * that cannot be read: opening it reports why. */
+ * ("-") or a pipe: the next open gets the bytes. VIDEO_KIND_NONE also for pictures. */
 enum video_kind video_kind_of(const char *path);
 
 /* Open `path` ("-" is standard input): as raw frames if `raw->given`, else by content. `*out` is

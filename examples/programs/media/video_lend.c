@@ -111,9 +111,11 @@ static uint64_t end_of(const struct video_input *input, cox_buffer *const planes
 
 static bool kept(const struct video_input *input, cox_buffer *const planes[], struct error *error)
 {
-    const uint64_t end = end_of(input, planes), there = video_source_bytes(&input->source);
-    uint64_t torn;
+    const uint64_t end = end_of(input, planes);
+    uint64_t there, torn;
 
+    if (!video_source_bytes(&input->source, &there, error))
+        return false;
     if (there < end)
         return error_set(error, "the file was truncated to %" PRIu64 " bytes while it was read",
                          there);

@@ -39,7 +39,7 @@ enum video_kind video_kind_of(const char *path)
     uint8_t bytes[PEEK_BYTES];
     size_t count;
     if (!peek_look(path, bytes, &count))
-        return VIDEO_KIND_NONE;
+        return VIDEO_KIND_UNREADABLE;
     return kind_of(path, bytes, count);
 }
 

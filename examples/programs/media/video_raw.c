@@ -113,7 +113,9 @@ static bool raw_open(struct video_input *input, struct error *error)
     if (!video_planes_of(&input->planes, &format->pixel, format->width, format->height, error))
         return false;
 
-    const uint64_t bytes = video_source_bytes(&input->source);
+    uint64_t bytes;
+    if (!video_source_bytes(&input->source, &bytes, error))
+        return false;
     format->interlacing = 'p';
     format->frames = bytes / input->planes.frame_bytes;
     input->cut = bytes % input->planes.frame_bytes != 0;

@@ -149,19 +149,25 @@ enum video_read video_source_read(struct video_source *source, struct iovec *pie
 
 bool video_source_map(struct video_source *source)
 {
-    if (source->seekable && !source->map)
-        source->map = mapped_file_open(source->fd, source->base, video_source_bytes(source));
+    struct error why;
+    uint64_t bytes;
+    if (source->seekable && !source->map && video_source_bytes(source, &bytes, &why))
+        source->map = mapped_file_open(source->fd, source->base, bytes);
     return source->map != NULL;
 }
 
-uint64_t video_source_bytes(const struct video_source *source)
+bool video_source_bytes(const struct video_source *source, uint64_t *bytes, struct error *error)
 {
     struct stat about;
-    if (source->fd < 0)
-        return source->ready_bytes;
-    if (!source->seekable || fstat(source->fd, &about) || (uint64_t)about.st_size < source->base)
-        return 0;
-    return (uint64_t)about.st_size - source->base;
+    *bytes = source->fd < 0 ? source->ready_bytes : 0;
+    if (!source->seekable)
+        return true;
+
+    if (fstat(source->fd, &about))
+        return fail_to_read(source, errno, error);
+    if ((uint64_t)about.st_size > source->base)
+        *bytes = (uint64_t)about.st_size - source->base;
+    return true;
 }
 
 enum video_read video_source_skip(struct video_source *source, uint64_t bytes, uint64_t *got,
@@ -169,7 +175,9 @@ enum video_read video_source_skip(struct video_source *source, uint64_t bytes, u
 {
     *got = 0;
     if (source->seekable || source->fd < 0) {
-        const uint64_t all = video_source_bytes(source);
+        uint64_t all;
+        if (!video_source_bytes(source, &all, error))
+            return VIDEO_READ_ERROR;
         *got = least(bytes, all - least(source->offset, all));
         source->offset += *got;
         return *got == bytes ? VIDEO_READ_FRAME : VIDEO_READ_END;

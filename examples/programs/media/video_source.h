@@ -48,8 +48,8 @@ enum video_read video_source_skip(struct video_source *source, uint64_t bytes, u
 /* Map the file. False if it is not a regular file or mapping fails. */
 bool video_source_map(struct video_source *source);
 
-/* The length of the whole stream; 0 = unknown. */
-uint64_t video_source_bytes(const struct video_source *source);
+/* The length of the whole stream; 0 = unknown, as that of a pipe. False: the file does not tell. */
+bool video_source_bytes(const struct video_source *source, uint64_t *bytes, struct error *error);
 
 /* A hint, after every `bytes` read: those after the next `bytes` will be read soon. */
 void video_source_ahead(const struct video_source *source, uint64_t bytes);

@@ -238,16 +238,20 @@ static bool read_header(struct video_input *input, struct error *error)
     return true;
 }
 
-/* The number of frames if no frame header has parameters: no known program writes any. */
-static uint64_t count_frames(struct video_input *input)
+/* Set the number of frames. No frame header has parameters: no known program writes any. */
+static bool count_frames(struct video_input *input, struct error *error)
 {
-    const uint64_t all = video_source_bytes(&input->source), here = input->source.offset;
     const uint64_t frame_bytes = input->planes.frame_bytes + MARKER_BYTES + 1;
-    if (all <= here)
-        return 0;
+    const uint64_t here = input->source.offset;
+    uint64_t all;
+    if (!video_source_bytes(&input->source, &all, error))
+        return false;
 
-    input->cut = (all - here) % frame_bytes != 0;
-    return (all - here) / frame_bytes;
+    if (all > here) {
+        input->cut = (all - here) % frame_bytes != 0;
+        input->format.frames = (all - here) / frame_bytes;
+    }
+    return true;
 }
 
 static bool y4m_open(struct video_input *input, struct error *error)
@@ -274,7 +278,8 @@ static bool y4m_open(struct video_input *input, struct error *error)
                          input->source.offset, missing);
     if (!video_planes_of(&input->planes, &format->pixel, format->width, format->height, error))
         return false;
-    format->frames = count_frames(input);
+    if (!count_frames(input, error))
+        return false;
     video_describe(format, "y4m");
     return true;
 }

@@ -5,6 +5,7 @@
 #include "interrupt.h"
 #include "messages.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,16 +32,19 @@ bool batch_is(const struct options *options)
            is_folder(options->output);
 }
 
-/* FOLDER/NAME.KIND for FOLDER and PATH/NAME.ANY. NULL if there is no name, or no memory. */
-static char *output_of(const struct options *options)
+/* Set FOLDER/NAME.KIND for FOLDER and PATH/NAME.ANY; NULL if there is no memory. False: there is no
+ * name. */
+static bool name_output(const struct options *options, char **output)
 {
     const char *slash = strrchr(options->input, '/'), *name = options->input;
     enum output_kind kind = options->to;
     char *path;
     if (slash)
         name = slash + 1;
-    if (kind == OUTPUT_NULL)
-        return strdup("null:");
+    if (kind == OUTPUT_NULL) {
+        *output = strdup("null:");
+        return true;
+    }
     if (kind == OUTPUT_NAME)
         kind = dispatch_by_input(options) == OPTIONS_VIDEO ? OUTPUT_MKV : OUTPUT_PNG;
 
@@ -48,14 +52,17 @@ static char *output_of(const struct options *options)
     size_t length = strlen(name);
     if (dot && dot != name)
         length = (size_t)(dot - name);
-    if (!length || asprintf(&path, "%s/%.*s.%s", options->output, (int)length, name,
-                            options_kind_name(kind)) < 0)
-        return NULL;
+    if (!length)
+        return false;
 
-    return path;
+    if (asprintf(&path, "%s/%.*s.%s", options->output, (int)length, name,
+                 options_kind_name(kind)) >= 0)
+        *output = path;
+    return true;
 }
 
-/* Name all outputs before any work, so that names that cannot be are found at once. */
+/* Name all outputs before any work, so that names that cannot be are found at once. An output
+ * without memory is NULL. */
 static bool name_outputs(const struct options *options, char **outputs)
 {
     struct options at = *options;
@@ -72,13 +79,12 @@ static bool name_outputs(const struct options *options, char **outputs)
         if (!options_take(&at, input, &wrong))
             return message_error("%s", wrong.text);
 
-        outputs[i] = output_of(&at);
-        if (!outputs[i])
+        if (!name_output(&at, &outputs[i]))
             return message_error("%s: cannot derive the name of an output file in %s", input,
                                  options->output);
 
         for (uint32_t j = 0; j < i && at.to != OUTPUT_NULL; j++)
-            if (!strcmp(outputs[i], outputs[j]))
+            if (outputs[i] && outputs[j] && !strcmp(outputs[i], outputs[j]))
                 return message_error("%s and %s have the same output %s", options->inputs[j], input,
                                      outputs[i]);
     }
@@ -93,7 +99,9 @@ static int run_all(const struct options *options, char **outputs)
         struct options one = *options;
         struct options_error wrong;
         int status = EXIT_USAGE;
-        if (options_take(&one, options->inputs[i], &wrong)) {
+        if (!outputs[i]) {
+            message_error("%s: out of memory", options->inputs[i]);
+        } else if (options_take(&one, options->inputs[i], &wrong)) {
             one.output = outputs[i];
             status = dispatch_run(&one);
         }
@@ -113,6 +121,11 @@ static int run_all(const struct options *options, char **outputs)
 
 int batch_run(const struct options *options)
 {
+    struct stat about;
+    if (stat(options->output, &about) && errno != ENOENT) {
+        message_error("%s: cannot be used: %s", options->output, strerror(errno));
+        return EXIT_BAD;
+    }
     if (!is_folder(options->output)) {
         if (options->input_count > 1)
             message_error("%s: not a folder, which several inputs need; the second input is '%s'",
@@ -123,13 +136,15 @@ int batch_run(const struct options *options)
     }
 
     char **outputs = calloc(options->input_count, sizeof *outputs);
-    int status = EXIT_USAGE;
-    if (!outputs)
+    if (!outputs) {
         message_error("out of memory");
-    else if (name_outputs(options, outputs))
-        status = run_all(options, outputs);
+        return EXIT_BAD;
+    }
 
-    for (uint32_t i = 0; outputs && i < options->input_count; i++)
+    int status = EXIT_USAGE;
+    if (name_outputs(options, outputs))
+        status = run_all(options, outputs);
+    for (uint32_t i = 0; i < options->input_count; i++)
         free(outputs[i]);
     free(outputs);
     return status;

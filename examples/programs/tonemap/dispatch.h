@@ -10,7 +10,7 @@
 enum { EXIT_BAD = 1, EXIT_USAGE = 2, EXIT_INCOMPATIBLE = 3 };
 
 /* The kind of the current input: a picture, unless its content or the options about raw frames make
- * it video. */
+ * it video. An input that cannot be read counts as video, whose job says why. */
 enum options_job dispatch_by_input(const struct options *options);
 
 /* Do one input, or all inputs of a step, and print results and errors. Returns the exit status.

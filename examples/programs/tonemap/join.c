@@ -203,16 +203,21 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
     struct error error;
     uint64_t bytes;
     bool incompatible;
+    const char *source = options->source;
+    const enum video_kind kind = source ? video_kind_of(source) : VIDEO_KIND_NONE;
+    if (kind == VIDEO_KIND_UNREADABLE)
+        return message_error("%s: cannot be read: %s", source, strerror(errno));
+    if (kind != VIDEO_KIND_CONTAINER)
+        source = NULL; /* y4m and raw frames have no other streams to copy */
+
     const char **paths = calloc(count, sizeof *paths);
     if (!paths)
         return message_error("out of memory");
     for (uint32_t i = 0; i < count; i++)
         paths[i] = pieces[i].path;
 
-    /* y4m and raw frames have no other streams to copy. */
-    const bool copies = options->source && video_kind_of(options->source) == VIDEO_KIND_CONTAINER;
     const struct muxed_params params = {.container = container,
-                                        .source = copies ? options->source : NULL,
+                                        .source = source,
                                         .frames = frames,
                                         .keep_existing = !options->overwrite,
                                         .left_out = message_file_warning,

@@ -33,24 +33,15 @@ bool part_begin(struct part_writer *part, const char *path, const struct profile
                 uint64_t first)
 {
     struct error error;
-    char *head = NULL;
-    size_t bytes = 0;
+    char head[PROFILE_BYTES], line[40];
     *part = (struct part_writer){.path = path, .hash = HASH_START};
 
-    FILE *memory = open_memstream(&head, &bytes);
-    if (!memory)
-        return message_error("out of memory");
+    const size_t bytes = profile_format(profile, "part", head);
+    const int length = snprintf(line, sizeof line, "first %" PRIu64 "\n", first);
+    if (!outfile_open(&part->file, path, &error))
+        return message_file_error(path, &error);
 
-    profile_write(profile, "part", memory);
-    fprintf(memory, "first %" PRIu64 "\n", first);
-    bool good = !fclose(memory) || message_error("out of memory");
-    if (good && !outfile_open(&part->file, path, &error))
-        good = message_file_error(path, &error);
-
-    good = good && put(part, head, bytes);
-    free(head);
-
-    return good;
+    return put(part, head, bytes) && put(part, line, (size_t)length);
 }
 
 bool part_add(struct part_writer *part, const uint32_t histogram[COX_VIDEO_BINS])

@@ -251,15 +251,22 @@ static bool read_value(struct profile *profile, const struct field *field, const
     return true;
 }
 
-void profile_write(const struct profile *profile, const char *what, FILE *to)
+size_t profile_format(const struct profile *profile, const char *what, char text[PROFILE_BYTES])
 {
     char value[VALUE_BYTES];
 
-    fprintf(to, "coxswain-%s 1 %s\n", what, cox_version());
+    int at = snprintf(text, PROFILE_BYTES, "coxswain-%s 1 %s\n", what, cox_version());
     for (size_t i = 0; i < FIELDS; i++) {
         write_value(profile, &fields[i], value);
-        fprintf(to, "%s %s\n", fields[i].name, value);
+        at += snprintf(text + at, (size_t)(PROFILE_BYTES - at), "%s %s\n", fields[i].name, value);
     }
+    return (size_t)at;
+}
+
+void profile_write(const struct profile *profile, const char *what, FILE *to)
+{
+    char text[PROFILE_BYTES];
+    fwrite(text, 1, profile_format(profile, what, text), to);
 }
 
 /* Whether the library can map frames of this profile. */

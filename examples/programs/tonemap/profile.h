@@ -53,7 +53,10 @@ char *profile_text_line(struct profile_text *text);
 /* Print that the last line is wrong. Returns false. */
 bool profile_text_wrong(const struct profile_text *text, const char *what);
 
-/* Write the lines of a profile. `what` is the kind of file, which the first line names. */
+/* The lines of a profile. `what` is the kind of file, which the first line names. Returns the
+ * length. */
+enum { PROFILE_BYTES = 4096 };
+size_t profile_format(const struct profile *profile, const char *what, char text[PROFILE_BYTES]);
 void profile_write(const struct profile *profile, const char *what, FILE *to);
 
 /* Read these lines. */

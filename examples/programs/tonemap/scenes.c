@@ -46,18 +46,8 @@ const struct scenes_light *scenes_of(const struct scenes *scenes, uint64_t frame
 
 static uint64_t hash_profile(const struct profile *profile)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *memory = open_memstream(&text, &bytes);
-    if (memory) {
-        profile_write(profile, "scenes", memory);
-        fclose(memory);
-    }
-
-    const uint64_t hash = hash_bytes(HASH_START, text, bytes);
-    free(text);
-
-    return hash;
+    char text[PROFILE_BYTES];
+    return hash_bytes(HASH_START, text, profile_format(profile, "scenes", text));
 }
 
 void scenes_piece(const struct scenes *scenes, uint64_t first, uint64_t count, uint64_t encoding,

@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/text.h"
 #include "lab/arguments.h"
+#include "common/outfile.h"
 #include "lab/commands.h"
 #include "lab/fit/check.h"
 #include "lab/store/database.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <sqlite3.h>
@@ -198,14 +198,13 @@ static bool print_checks(const struct lab_fit *fit, const struct lab_fit_check *
 
 static bool write_file(const char *path, const char *text)
 {
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return lab_fail("%s: %s", path, strerror(errno));
+    struct outfile *file;
+    struct error error;
+    if (!outfile_open(&file, path, &error))
+        return lab_fail("%s: %s", path, error.text);
 
-    bool good = fputs(text, file) >= 0;
-    good &= fclose(file) == 0;
-
-    return good || lab_fail("%s: cannot write", path);
+    fputs(text, outfile_stream(file));
+    return outfile_finish(&file, &error) || lab_fail("%s: %s", path, error.text);
 }
 
 static int fit_run(const struct fit_options *options, const struct lab_replay_data *data,

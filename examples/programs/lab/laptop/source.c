@@ -22,9 +22,10 @@ struct sqlite3_stmt *source_ask(struct source *source, const struct source_run *
     return statement;
 }
 
-static void copy_text(sqlite3_stmt *statement, int column, char *out, size_t bytes)
+static void copy_text(struct source *source, sqlite3_stmt *statement, int column, char *out,
+                      size_t bytes)
 {
-    char *text = reader_text(statement, column);
+    char *text = reader_text(&source->reader, statement, column);
 
     snprintf(out, bytes, "%s", text ? text : "");
     free(text);
@@ -46,7 +47,7 @@ static bool read_devices(struct source *source, struct source_run *run)
 
     while (statement && run->device_count < COX_DEVICES_MAX &&
            reader_next(&source->reader, statement) == 1)
-        copy_text(statement, 0, run->devices[run->device_count++], sizeof run->devices[0]);
+        copy_text(source, statement, 0, run->devices[run->device_count++], sizeof run->devices[0]);
     sqlite3_finalize(statement);
     return statement != NULL;
 }
@@ -61,7 +62,7 @@ static bool read_oracle(struct source *source, struct source_run *run)
     run->oracle_ns = NAN;
     if (statement && reader_next(&source->reader, statement) == 1) {
         run->oracle_ns = reader_time(statement, 0);
-        copy_text(statement, 1, run->oracle_text, sizeof run->oracle_text);
+        copy_text(source, statement, 1, run->oracle_text, sizeof run->oracle_text);
     }
     sqlite3_finalize(statement);
     return statement != NULL;

@@ -77,16 +77,16 @@ static void take_recorded(const struct replay_job *job, const char *policy,
 }
 
 /* One policy in one session; adds to `times` if the session is one of the base. */
-static bool replay_one(const struct replay_job *job, const struct lab_replay *replay,
-                       struct replay_outcome *outcome, struct lab_sim_frame *frames,
-                       struct replay_times *times, double *oracle_ns)
+static cox_status replay_one(const struct replay_job *job, const struct lab_replay *replay,
+                             struct replay_outcome *outcome, struct lab_sim_frame *frames,
+                             struct replay_times *times, double *oracle_ns)
 {
     bool base = is_base(job, replay->session);
     bool own = strcmp(outcome->policy.name, replay->session->policy) == 0;
     struct lab_sim_options options;
 
     if (!base && !own)
-        return true;
+        return COX_OK;
 
     lab_replay_options(replay, &options);
     if (!own)
@@ -97,7 +97,7 @@ static bool replay_one(const struct replay_job *job, const struct lab_replay *re
     if (status != COX_OK) {
         if (!outcome->why[0])
             snprintf(outcome->why, sizeof outcome->why, "%s", cox_status_text(status));
-        return false;
+        return status;
     }
 
     outcome->why[0] = '\0';
@@ -120,7 +120,7 @@ static bool replay_one(const struct replay_job *job, const struct lab_replay *re
         outcome->refused += frame->refused;
     }
 
-    return true;
+    return COX_OK;
 }
 
 /* Room for the frames of all policies' sessions, recorded or replayed. */
@@ -185,12 +185,14 @@ static bool replay_all(struct replay_job *job, struct lab_replay **worlds,
     for (uint32_t p = 0; p < job->outcome_count; p++) {
         struct replay_outcome *outcome = &job->outcomes[p];
         double oracle_ns = 0;
-        bool good = true;
+        cox_status status = COX_OK;
 
         times->count = 0;
-        for (size_t w = 0; w < count && good; w++)
-            good = replay_one(job, worlds[w], outcome, frames, times, &oracle_ns);
-        if (!good)
+        for (size_t w = 0; w < count && status == COX_OK; w++)
+            status = replay_one(job, worlds[w], outcome, frames, times, &oracle_ns);
+        if (status == COX_E_NOMEM)
+            return lab_replay_refuse(why, why_bytes, "%s", outcome->why);
+        if (status != COX_OK)
             continue;
 
         outcome->replayed = figures_of(times);

@@ -85,6 +85,7 @@ void chart_group_name(struct html *out, const struct report_run *run, uint32_t g
     }
 
     char *name = strndup(run->devices[first].name, report_group_letters(run, first));
+    out->failed |= !name;
     html_text_middle(out, name, characters);
     free(name);
     html_format(out, " × %u", members);

@@ -53,11 +53,11 @@ static bool add_source(struct reader *reader, sqlite3_stmt *row, void *into)
     (void)reader;
     run->gauges[run->gauge_count++] = (struct report_gauge){
         .number = reader_number(row, 0),
-        .name = reader_text(row, 1),
-        .kind = reader_text(row, 2),
-        .part = reader_text(row, 3),
-        .unit = reader_text(row, 4),
-        .origin = reader_text(row, 5),
+        .name = reader_text(reader, row, 1),
+        .kind = reader_text(reader, row, 2),
+        .part = reader_text(reader, row, 3),
+        .unit = reader_text(reader, row, 4),
+        .origin = reader_text(reader, row, 5),
     };
     return true;
 }
@@ -216,7 +216,7 @@ static bool read_values(struct reader *reader, const struct report_run *run,
         bool good = true;
 
         if (setting) {
-            char *text = reader_text(statement, 1);
+            char *text = reader_text(reader, statement, 1);
             good = !text || add_setting(gauge, text);
             free(text);
         } else if (!isnan(at_ns) && !isnan(value)) {

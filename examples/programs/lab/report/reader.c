@@ -125,16 +125,16 @@ double reader_time(sqlite3_stmt *statement, int column)
     return value;
 }
 
-char *reader_text(sqlite3_stmt *statement, int column)
+char *reader_text(struct reader *reader, sqlite3_stmt *statement, int column)
 {
     int type = sqlite3_column_type(statement, column);
     if (type == SQLITE_NULL || type == SQLITE_BLOB)
         return NULL;
 
     const char *text = (const char *)sqlite3_column_text(statement, column);
-    if (!text)
-        return NULL;
-    return strndup(text, TEXT_BYTES_MAX);
+    char *copy = text ? strndup(text, TEXT_BYTES_MAX) : NULL;
+    reader->lost_text |= !copy;
+    return copy;
 }
 
 uint32_t reader_device(const struct report_run *run, int64_t number)

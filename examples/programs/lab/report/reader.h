@@ -19,6 +19,7 @@ struct reader {
     const char *path;
     char *why; /* the sentence, beginning with the path */
     size_t why_bytes;
+    bool lost_text; /* there was no memory for a text */
 };
 
 /* Each sets the reason and returns false. */
@@ -55,8 +56,8 @@ double reader_number(struct sqlite3_stmt *statement, int column);
 /* NaN if the number is less than a nanosecond: zero means "not known". */
 double reader_time(struct sqlite3_stmt *statement, int column);
 
-/* Owned by the caller; NULL for NULL, a blob, and if out of memory. */
-char *reader_text(struct sqlite3_stmt *statement, int column);
+/* Owned by the caller; NULL for NULL and a blob. Also if out of memory, which `lost_text` says. */
+char *reader_text(struct reader *reader, struct sqlite3_stmt *statement, int column);
 
 /* The index of a device or phase by its number; their count if the run has no such number. */
 uint32_t reader_device(const struct report_run *run, int64_t number);

@@ -9,10 +9,11 @@
 #include <string.h>
 
 /* Texts of a row into fields, from a column on. */
-static void take_texts(sqlite3_stmt *statement, int column, char **const *fields, size_t count)
+static void take_texts(struct reader *reader, sqlite3_stmt *statement, int column,
+                       char **const *fields, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        *fields[i] = reader_text(statement, column + (int)i);
+        *fields[i] = reader_text(reader, statement, column + (int)i);
 }
 
 static void free_texts(char *const *texts, size_t count)
@@ -40,7 +41,7 @@ static bool add_run(struct reader *reader, sqlite3_stmt *row, void *into)
 
     out->runs = runs;
     *run = (struct report_run){.number = sqlite3_column_int64(row, 0)};
-    take_texts(row, 1, texts, COUNT(texts));
+    take_texts(reader, row, 1, texts, COUNT(texts));
     for (size_t i = 0; i < COUNT(numbers); i++)
         *numbers[i] = reader_number(row, 10 + (int)i);
     run->busy = reader_number(row, 17) == 1;
@@ -73,7 +74,7 @@ static bool read_settings(struct reader *reader, struct report_run *run)
         sqlite3_bind_text(statement, 2, names[i], -1, SQLITE_STATIC);
         more = reader_next(reader, statement);
         if (more > 0)
-            *texts[i] = reader_text(statement, 0);
+            *texts[i] = reader_text(reader, statement, 0);
         sqlite3_reset(statement);
     }
     sqlite3_finalize(statement);
@@ -92,7 +93,7 @@ static bool add_device(struct reader *reader, sqlite3_stmt *row, void *into)
     char **const texts[] = {&device->name, &device->platform, &device->driver, &device->type,
                             &device->mode};
     device->number = sqlite3_column_int64(row, 0);
-    take_texts(row, 1, texts, COUNT(texts));
+    take_texts(reader, row, 1, texts, COUNT(texts));
     return true;
 }
 
@@ -149,12 +150,11 @@ static bool add_pass(struct reader *reader, sqlite3_stmt *row, void *into)
     struct report_run *run = into;
     const int64_t pass = sqlite3_column_int64(row, 0);
 
-    (void)reader;
     if (sqlite3_column_type(row, 0) != SQLITE_INTEGER || pass < 0 || pass >= COX_PASSES_MAX)
         return true;
 
     free(run->passes[pass]);
-    run->passes[pass] = reader_text(row, 1);
+    run->passes[pass] = reader_text(reader, row, 1);
     run->pass_count = (uint32_t)pass + 1;
     return true;
 }
@@ -186,7 +186,7 @@ static bool add_phase(struct reader *reader, sqlite3_stmt *row, void *into)
     phase->number = sqlite3_column_int64(row, 0);
     phase->first_frame = reader_number(row, 1);
     phase->end_frame = reader_number(row, 2);
-    phase->text = reader_text(row, 3);
+    phase->text = reader_text(reader, row, 3);
     return true;
 }
 
@@ -214,9 +214,9 @@ static bool add_disturbance(struct reader *reader, sqlite3_stmt *row, void *into
 
     run->disturbances = all;
     all[run->disturbance_count++] = (struct report_disturbance){
-        .kind = reader_text(row, 0),
-        .text = reader_text(row, 1),
-        .note = reader_text(row, 2),
+        .kind = reader_text(reader, row, 0),
+        .text = reader_text(reader, row, 1),
+        .note = reader_text(reader, row, 2),
         .first_frame = reader_number(row, 3),
         .end_frame = reader_number(row, 4),
         .real = reader_number(row, 5) == 1,
@@ -240,7 +240,7 @@ static bool add_reference(struct reader *reader, sqlite3_stmt *row, void *into)
         phase->oracle_mean_ns = reader_time(row, 3);
         phase->oracle_p90_ns = reader_time(row, 6);
         free(phase->oracle_ratios);
-        phase->oracle_ratios = reader_text(row, 4);
+        phase->oracle_ratios = reader_text(reader, row, 4);
     } else if (device < run->device_count && sqlite3_column_type(row, 1) == SQLITE_INTEGER) {
         phase->single_device_ns[device] = reader_time(row, 2);
         phase->solo_mean_ns[device] = reader_time(row, 3);
@@ -325,9 +325,8 @@ static bool add_reason(struct reader *reader, sqlite3_stmt *row, void *into)
 {
     char **text = &((struct report_source *)into)->reasons[sqlite3_column_int(row, 0)];
 
-    (void)reader;
     free(*text);
-    *text = reader_text(row, 1);
+    *text = reader_text(reader, row, 1);
     return true;
 }
 
@@ -393,6 +392,8 @@ bool report_read(const char *path, int64_t run, struct report_source *out, char 
         good = reader_refuse_sql(&reader);
 
     sqlite3_close(reader.db);
+    if (good && reader.lost_text)
+        good = reader_no_memory(&reader);
     if (!good)
         report_free(out);
     return good;

@@ -243,6 +243,7 @@ static void reason_label(const struct paper *paper, const char *text, size_t fra
 {
     struct html *out = paper->svg.out;
     char *head = strndup(text, strcspn(text, ":,"));
+    out->failed |= !head;
 
     svg_label(out, "name", x, y);
     html_format(out, "%zu<tspan class=\"value\" dx=\"6\">", frames);

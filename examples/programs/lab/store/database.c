@@ -92,6 +92,13 @@ void lab__store_fail(struct lab_store *store, const char *what)
     store->writing = false;
 }
 
+const char *lab__store_text(sqlite3 *db, int result)
+{
+    if ((sqlite3_errcode(db) & 0xff) == (result & 0xff))
+        return sqlite3_errmsg(db);
+    return sqlite3_errstr(result); /* a later call has replaced the message */
+}
+
 void lab__store_check(struct lab_store *store, int result)
 {
     if (result == SQLITE_DONE || result == SQLITE_OK)
@@ -100,7 +107,7 @@ void lab__store_check(struct lab_store *store, int result)
     if ((result & 0xff) == SQLITE_BUSY)
         lab__store_fail(store, "another process is writing to it");
     else
-        lab__store_fail(store, sqlite3_errmsg(store->db));
+        lab__store_fail(store, lab__store_text(store->db, result));
 }
 
 bool lab__store_writing(struct lab_store *store)
@@ -187,7 +194,7 @@ static bool lock(struct lab_store *store, char *why, size_t why_bytes)
     return false;
 }
 
-static void destroy(struct lab_store *store)
+void lab__store_free(struct lab_store *store)
 {
     while (store->sessions) {
         struct lab_session *session = store->sessions;
@@ -254,7 +261,7 @@ static bool open_store(const char *path, bool alone, struct lab_store **out, cha
     return true;
 
 fail:
-    destroy(store);
+    lab__store_free(store);
 
     return false;
 }
@@ -277,12 +284,15 @@ const char *lab_store_error(const struct lab_store *store)
     return store->error;
 }
 
-void lab__store_free(struct lab_store *store)
+void lab__store_settle(struct lab_store *store)
 {
-    /* One file without companions can be copied, and read where nothing can be written. This may
-     * fail while others have it open. */
+    /* One file without companions can be copied, and read where nothing can be written. This fails
+     * while others have it open, which does not matter. */
     finalize(store);
-    if (!store->error[0] && !store->beside)
-        sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
-    destroy(store);
+    if (store->error[0] || store->beside)
+        return;
+
+    const int result = sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    if ((result & 0xff) != SQLITE_BUSY && (result & 0xff) != SQLITE_LOCKED)
+        lab__store_check(store, result);
 }

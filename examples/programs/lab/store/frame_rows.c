@@ -236,6 +236,7 @@ bool lab_store_close(struct lab_store **closed, char *why, size_t why_bytes)
         lab__store_fail(store, what);
     }
 
+    lab__store_settle(store);
     bool good = !store->error[0];
     if (!good)
         snprintf(why, why_bytes, "%s", store->error);

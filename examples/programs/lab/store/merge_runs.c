@@ -16,23 +16,40 @@ struct shift {
     int64_t runs, sessions;
 };
 
-static bool run_sql(const struct lab_store *store, const char *sql)
+/* Why the merge fails: the first error. Later calls replace SQLite's. */
+struct reason {
+    char text[256];
+};
+
+static bool fail(const struct lab_store *store, int result, struct reason *reason)
 {
-    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+    if (!reason->text[0])
+        snprintf(reason->text, sizeof reason->text, "%s", lab__store_text(store->db, result));
+    return false;
 }
 
-/* The number that a query answers; -1 if it fails. */
-static int64_t number_of(sqlite3 *db, const char *sql)
+static bool run_sql(const struct lab_store *store, const char *sql, struct reason *reason)
+{
+    const int result = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+    return result == SQLITE_OK || fail(store, result, reason);
+}
+
+/* Set `number` to what a query answers. */
+static bool ask_number(const struct lab_store *store, const char *sql, int64_t *number,
+                       struct reason *reason)
 {
     sqlite3_stmt *statement = NULL;
-    int64_t number = -1;
 
-    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW)
-        number = sqlite3_column_int64(statement, 0);
+    int result = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    if (result == SQLITE_ROW)
+        *number = sqlite3_column_int64(statement, 0);
+    else
+        fail(store, result, reason);
     sqlite3_finalize(statement);
 
-    return number;
+    return result == SQLITE_ROW;
 }
 
 static int64_t shift_of(const struct shift *shift, const char *column)
@@ -47,7 +64,7 @@ static int64_t shift_of(const struct shift *shift, const char *column)
 
 /* "INSERT INTO main.TABLE(...) SELECT ..." with the numbers moved. */
 static bool make_insert(const struct lab_store *store, const char *table, const struct shift *shift,
-                        char sql[SQL_BYTES])
+                        char sql[SQL_BYTES], struct reason *reason)
 {
     char names[SQL_BYTES / 4] = "", values[SQL_BYTES / 2] = "", ask[256];
     size_t named = 0, valued = 0;
@@ -55,10 +72,12 @@ static bool make_insert(const struct lab_store *store, const char *table, const 
     const char *comma = "", *ignore = "";
 
     snprintf(ask, sizeof ask, "SELECT name FROM pragma_table_info('%s', 'main')", table);
-    if (sqlite3_prepare_v2(store->db, ask, -1, &columns, NULL) != SQLITE_OK)
-        return false;
+    int result = sqlite3_prepare_v2(store->db, ask, -1, &columns, NULL);
+    if (result != SQLITE_OK)
+        return fail(store, result, reason);
 
-    while (sqlite3_step(columns) == SQLITE_ROW && named < sizeof names && valued < sizeof values) {
+    while ((result = sqlite3_step(columns)) == SQLITE_ROW && named < sizeof names &&
+           valued < sizeof values) {
         const char *name = (const char *)sqlite3_column_text(columns, 0);
 
         named += (size_t)snprintf(names + named, sizeof names - named, "%s\"%s\"", comma, name);
@@ -70,7 +89,12 @@ static bool make_insert(const struct lab_store *store, const char *table, const 
                                        (long long)shift_of(shift, name));
     }
 
+    if (result != SQLITE_DONE && result != SQLITE_ROW)
+        fail(store, result, reason);
     sqlite3_finalize(columns);
+    if (result == SQLITE_ROW || !named)
+        snprintf(reason->text, sizeof reason->text, "the columns of table %.100s are unknown",
+                 table);
 
     /* Both databases have the same reasons. */
     if (strcmp(table, "reason") == 0)
@@ -78,10 +102,11 @@ static bool make_insert(const struct lab_store *store, const char *table, const 
     snprintf(sql, SQL_BYTES, "INSERT %sINTO main.\"%s\"(%s) SELECT %s FROM other.\"%s\"", ignore,
              table, names, values, table);
 
-    return named && named < sizeof names && valued < sizeof values;
+    return !reason->text[0];
 }
 
-static bool copy_tables(const struct lab_store *store, const struct shift *shift)
+static bool copy_tables(const struct lab_store *store, const struct shift *shift,
+                        struct reason *reason)
 {
     static const char both[] =
         "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' "
@@ -89,44 +114,47 @@ static bool copy_tables(const struct lab_store *store, const struct shift *shift
     char sql[SQL_BYTES];
     sqlite3_stmt *tables = NULL;
 
-    bool good = sqlite3_prepare_v2(store->db, both, -1, &tables, NULL) == SQLITE_OK;
-    while (good && sqlite3_step(tables) == SQLITE_ROW) {
+    bool good = true;
+    int result = sqlite3_prepare_v2(store->db, both, -1, &tables, NULL);
+    while (good && tables && (result = sqlite3_step(tables)) == SQLITE_ROW) {
         const char *table = (const char *)sqlite3_column_text(tables, 0);
 
-        good = make_insert(store, table, shift, sql) && run_sql(store, sql);
+        good = make_insert(store, table, shift, sql, reason) && run_sql(store, sql, reason);
     }
 
+    if (good && result != SQLITE_DONE)
+        good = fail(store, result, reason);
     sqlite3_finalize(tables);
 
     return good;
 }
 
-static bool attach(const struct lab_store *store, const char *path)
+static bool attach(const struct lab_store *store, const char *path, struct reason *reason)
 {
     sqlite3_stmt *statement = NULL;
 
     int result = sqlite3_prepare_v2(store->db, "ATTACH ? AS other", -1, &statement, NULL);
     if (result == SQLITE_OK)
         result = lab__store_step(statement, "t", path);
+    if (result != SQLITE_DONE)
+        fail(store, result, reason);
     sqlite3_finalize(statement);
 
     return result == SQLITE_DONE;
 }
 
 /* With `other` attached: all of it, or nothing. */
-static bool copy_all(const struct lab_store *store, int64_t *added)
+static bool copy_all(const struct lab_store *store, int64_t *added, struct reason *reason)
 {
-    const struct shift shift = {
-        .runs = number_of(store->db, "SELECT ifnull(max(run), 0) FROM main.run"),
-        .sessions = number_of(store->db, "SELECT ifnull(max(session), 0) FROM main.session"),
-    };
+    static const char runs[] = "SELECT ifnull(max(run), 0) FROM main.run";
+    static const char sessions[] = "SELECT ifnull(max(session), 0) FROM main.session";
+    struct shift shift;
 
-    *added = number_of(store->db, "SELECT count(*) FROM other.run");
-    if (shift.runs < 0 || shift.sessions < 0 || *added < 0)
-        return false;
-
-    return run_sql(store, "BEGIN IMMEDIATE") && copy_tables(store, &shift) &&
-           run_sql(store, "COMMIT");
+    return ask_number(store, runs, &shift.runs, reason) &&
+           ask_number(store, sessions, &shift.sessions, reason) &&
+           ask_number(store, "SELECT count(*) FROM other.run", added, reason) &&
+           run_sql(store, "BEGIN IMMEDIATE", reason) && copy_tables(store, &shift, reason) &&
+           run_sql(store, "COMMIT", reason);
 }
 
 /* Rows of a run or session that does not exist would later belong to another one of its number. */
@@ -172,6 +200,7 @@ bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, 
                      size_t why_bytes)
 {
     char path[PATH_MAX];
+    struct reason reason = {""}, ignored = {""};
 
     /* SQLite has names that mean no file, and the connection follows no links. */
     if (!realpath(from, path)) {
@@ -179,14 +208,14 @@ bool lab_store_merge(struct lab_store *store, const char *from, int64_t *added, 
         return false;
     }
 
-    const bool attached = attach(store, path);
-    const bool good = attached && copy_all(store, added);
+    const bool attached = attach(store, path, &reason);
+    const bool good = attached && copy_all(store, added, &reason);
     if (!good)
-        snprintf(why, why_bytes, "%s: %s", from, sqlite3_errmsg(store->db));
+        snprintf(why, why_bytes, "%s: %s", from, reason.text);
     if (!sqlite3_get_autocommit(store->db))
-        run_sql(store, "ROLLBACK");
+        run_sql(store, "ROLLBACK", &ignored);
     if (attached)
-        run_sql(store, "DETACH other");
+        run_sql(store, "DETACH other", &ignored);
 
     return good;
 }

@@ -58,7 +58,7 @@ static bool refuse_because(const struct refusal *refusal, sqlite3 *db, int resul
 
         return refuse(refusal, "cannot open");
     default:
-        return refuse(refusal, "%s", sqlite3_errmsg(db));
+        return refuse(refusal, "%s", lab__store_text(db, result));
     }
 }
 

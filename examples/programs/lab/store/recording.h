@@ -197,6 +197,9 @@ void lab__store_fail(struct lab_store *store, const char *what);
 /* Fails unless `result` is SQLITE_DONE or SQLITE_OK. */
 void lab__store_check(struct lab_store *store, int result);
 
+/* Why SQLite returned `result`. */
+const char *lab__store_text(sqlite3 *db, int result);
+
 /* Begin the transaction of the next statements unless one is open. False after an error. */
 bool lab__store_writing(struct lab_store *store);
 /* lab__store_step in that transaction; its error becomes the store's. Does nothing after an
@@ -205,7 +208,9 @@ void lab__store_put(struct lab_store *store, enum lab_statement statement, const
 /* Commit the transaction. */
 void lab__store_end(struct lab_store *store);
 
-/* Finish the database and free the store. */
+/* Leave one file without companions, if nobody else has it open. */
+void lab__store_settle(struct lab_store *store);
+
 void lab__store_free(struct lab_store *store);
 
 /* tape_rows.c. Bytes of a lab_queued_call that this call uses, and their content. */
