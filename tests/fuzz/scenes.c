@@ -19,6 +19,11 @@ bool message_error(const char *format, ...)
     return false;
 }
 
+void message_warning(const char *format, ...)
+{
+    (void)format;
+}
+
 bool message_incompatible(const char *format, ...)
 {
     (void)format;
