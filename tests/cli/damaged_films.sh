@@ -46,7 +46,7 @@ lossless='-c:v ffv1 -level 3 -slicecrc 1 -g 1 -cluster_time_limit 250'
 # shellcheck disable=SC2086 # several options
 film good.mkv 1 128x72 $lossless
 damage good.mkv bad.mkv 0.5 1 255
-run 0 'a healthy film' "$work/good.mkv" -o null:
+run 0 'a whole film' "$work/good.mkv" -o null:
 equal "$(cat "$work/err")" '' 'nothing to tell'
 refuses 1 'bad.mkv: frame [0-9]+ .* slice CRC mismatch' 'a flipped byte in FFV1' "$work/bad.mkv" -o a.mkv
 
@@ -69,7 +69,7 @@ contains err '^cox-tonemap: .*hole.mkv: [0-9]+ frames are missing by'
 nothing_left
 run 1 'a hole, analysed with --strict' analyse "$work/hole.mkv" -o a.part --strict
 nothing_left
-run 0 'a healthy film, --strict' "$work/good.mkv" -o a.mkv --strict
+run 0 'a whole film, --strict' "$work/good.mkv" -o a.mkv --strict
 clean
 
 head -c $((size / 2)) "$work/good.mkv" >"$work/cut.mkv"

@@ -2,7 +2,6 @@
 #if COX_HAVE_LIBAV
 
 #include "libav_calls.h"
-#include "libav_messages.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -49,7 +48,7 @@ static bool load(void)
         return false;
     }
 
-    libav_messages_begin(); /* this program reports each error once */
+    lib.av_log_set_level(AV_LOG_QUIET); /* this program reports each error once */
     return true;
 }
 

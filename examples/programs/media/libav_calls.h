@@ -49,6 +49,7 @@
     X(av_guess_sample_aspect_ratio)    \
     X(av_interleaved_write_frame)      \
     X(av_log_set_callback)             \
+    X(av_log_set_level)                \
     X(av_malloc)                       \
     X(av_mallocz)                      \
     X(av_match_list)                   \

@@ -65,11 +65,6 @@ static void on_message(void *sender, int level, const char *format, va_list args
         count(complaints, text);
 }
 
-void libav_messages_begin(void)
-{
-    lib.av_log_set_callback(on_message);
-}
-
 void libav_messages_about(struct libav_complaints *complaints)
 {
     subject = complaints;
@@ -77,6 +72,7 @@ void libav_messages_about(struct libav_complaints *complaints)
 
 void libav_messages_keep(char *text, size_t bytes)
 {
+    lib.av_log_set_callback(on_message);
     kept.text = text;
     kept.bytes = bytes;
     within_line = false;
@@ -87,6 +83,7 @@ void libav_messages_keep(char *text, size_t bytes)
 void libav_complaints_begin(struct libav_complaints *complaints)
 {
     *complaints = (struct libav_complaints){.lock = PTHREAD_MUTEX_INITIALIZER};
+    lib.av_log_set_callback(on_message);
 }
 
 void libav_complaints_clear(struct libav_complaints *complaints)

@@ -1,6 +1,6 @@
-/* libav's own messages. It prints none; its errors are counted for the input that they are about.
+/* libav's own messages. They are not printed. Errors are counted for the input that they are about.
  *
- * Decoders conceal damage and say so only in a message: the frame looks healthy to their caller.
+ * Decoders conceal damage and say so only in a message: to their caller the frame looks right.
  * Thread-safety: safe from any thread. Decoders call from threads of their own.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef LIBAV_MESSAGES_H
@@ -20,9 +20,6 @@ struct libav_complaints {
     bool checksum; /* data differ from their checksum */
     char mismatch[LIBAV_MESSAGE_BYTES];
 };
-
-/* Receive all messages, from now on. libav_load calls this. */
-void libav_messages_begin(void);
 
 /* From now on this thread's messages are about that input; NULL = about nothing that counts. Those of
  * a decoder whose `opaque` is a struct libav are always about that one. */

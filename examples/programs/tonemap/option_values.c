@@ -433,7 +433,8 @@ static bool parse_max_memory(struct options *options, const char *text, struct o
 {
     double gib = 0;
     if (!parse_between(text, 0.00001, 1048576, &gib))
-        return options_refuse(error, "--max-memory must be from 0.00001 to 1048576 GiB, not '%s'", text);
+        return options_refuse(error, "--max-memory must be from 0.00001 to 1048576 GiB, not '%s'",
+                              text);
 
     options->raw.memory_max = (uint64_t)(gib * 0x1p30);
     return true;
