@@ -24,7 +24,7 @@ static void pop(const struct pending *frame, cox_status status)
             shape_refill_inputs(c->frames, frame->set, c->submitted);
         }
         c->digests[frame->set] = digest_of(frame->set);
-        c->delivered[frame->set] = true;
+        c->delivered[frame->set] = !frame->back || c->pending[frame->number - 1].status == COX_OK;
     }
     c->over++;
     w.turns = 0;

@@ -124,6 +124,11 @@ static bool check_back(const struct pending *frame, cox_status status)
           frame->number - 1);
     if (before && status == before)
         return true;
+
+    /* An earlier frame should have written the other set's input. */
+    for (uint32_t n = c->base; n < frame->number && !reads_it; n++)
+        if (status && c->pending[n].back && c->pending[n].set == frame->from && c->pending[n].status == status)
+            return true;
     if (status || c->dropped[frame->set] || c->dropped[frame->from] ||
         (fake_struck_by(w.fake, FAKE_CORRUPTS) && !is_verified()))
         return status == COX_OK;
