@@ -1,5 +1,5 @@
-/* A finished file gets its place. It replaces no file that must stay, its name lasts, and nothing is lost if a call fails.
- * This program has functions of the C library's names, which fail on request.
+/* A finished file gets its place. It replaces no file that must stay, its name lasts, and nothing is lost when a call
+ * fails. This program has functions of the C library's names, which fail on request.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/outfile.h"
