@@ -128,7 +128,7 @@ refuses 1 'has no pixels' 'a Radiance picture without pixels' "$work/zero.hdr" -
 refuses 1 'too large' 'a huge picture' "$work/huge.pfm" -o a.png
 refuses 1 'truncated' 'a truncated PFM' "$work/short.pfm" -o a.png
 refuses 1 'truncated' 'a truncated Radiance picture' "$work/short.hdr" -o a.png
-refuses 1 'the unknown format \?\[2J\?$' 'words of a file that would steer a terminal' "$work/escape.hdr" -o a.png
+refuses 1 'the unknown format \\x1b\[2J\\xff$' 'words of a file that would steer a terminal' "$work/escape.hdr" -o a.png
 
 # --- Impossible outputs ---
 

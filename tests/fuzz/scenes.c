@@ -30,6 +30,11 @@ bool message_incompatible(const char *format, ...)
     return false;
 }
 
+void message_warning(const char *format, ...)
+{
+    (void)format;
+}
+
 bool message_file_error(const char *path, const struct error *error)
 {
     (void)path, (void)error;
