@@ -92,13 +92,6 @@ void lab__store_fail(struct lab_store *store, const char *what)
     store->writing = false;
 }
 
-const char *lab__store_text(sqlite3 *db, int result)
-{
-    if ((sqlite3_errcode(db) & 0xff) == (result & 0xff))
-        return sqlite3_errmsg(db);
-    return sqlite3_errstr(result); /* a later call has replaced the message */
-}
-
 void lab__store_check(struct lab_store *store, int result)
 {
     if (result == SQLITE_DONE || result == SQLITE_OK)

@@ -40,6 +40,13 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const struct refusal *r
     return false;
 }
 
+const char *lab__store_text(sqlite3 *db, int result)
+{
+    if ((sqlite3_errcode(db) & 0xff) == (result & 0xff))
+        return sqlite3_errmsg(db);
+    return sqlite3_errstr(result); /* a later call has replaced the message */
+}
+
 static bool refuse_because(const struct refusal *refusal, sqlite3 *db, int result)
 {
     switch (result & 0xff) {
