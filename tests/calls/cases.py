@@ -65,7 +65,7 @@ CASES = [
     tonemap("map-mkv", ["map", "film.y4m", "--scene", "film.scene", "--share", "1/2", "-o", "1.mkv", *FFV1],
             ["film.y4m", "film.scene"], {"1.mkv": "film"}),
     Case("tonemap-join", ["cox-tonemap", "join", "1.y4m", "2.y4m", "-o", "out.y4m", "-q"], ["1.y4m", "2.y4m"],
-         {"out.y4m": "bytes"}),
+         {"out.y4m": "bytes"}, again=1),
     Case("tonemap-join-mkv", ["cox-tonemap", "join", "1.mkv", "2.mkv", "-o", "out.mkv", "-q", "--overwrite"],
          ["1.mkv", "2.mkv"], {"out.mkv": "film"}, before={"out.mkv": "older.mkv"}),
     Case("devices", ["cox-devices"], prints=True),
@@ -87,9 +87,9 @@ CASES = [
     lab("fit", ["fit", "one.db", "--seeds", "2", "-o", "fit.json"], ["one.db"], {"fit.json": "bytes"}, prints=True,
         before={"fit.json": "older.json"}),
     lab("telemetry", ["telemetry"]),
-    Case("hello", ["hello"], prints=True),
-    Case("blur", ["blur"], prints=True),
-    Case("histogram", ["histogram"], prints=True),
+    Case("hello", ["hello"]),
+    Case("blur", ["blur"]),
+    Case("histogram", ["histogram"]),
 ]
 
 # A program with known mistakes (careless.c), each of which must be found.
@@ -98,20 +98,39 @@ CARELESS = [Case(f"careless-{mistake}", ["careless", mistake], ["in"], {"out": "
 
 # Where mistakes were found: case, call, function.
 FOUND = [
-    ("tonemap-raw", "fstat", "video_source_"), ("tonemap-analyse", "fstat", "peek_look"), ("tonemap-mkv$", "lseek", "seek_bytes"),
-    ("tonemap-mkv$", "av_dict_copy", ""), ("tonemap-mkv$", "av_dict_set", ""), ("tonemap-mkv$", "avcodec_parameters_copy", ""),
-    ("tonemap-mkv$", "avformat_new_stream", ""),
+    ("tonemap-raw", "fstat", "video_source_"),
+    ("tonemap-analyse", "fstat", "peek_look"),
+    ("tonemap-map", "lseek", "peek_look"),
+    ("tonemap-batch", "calloc", "batch_run"),
+    ("tonemap-batch", "stat", "batch_run"),
+    ("tonemap-frame", "calloc", "video_libav_knows"),
+    ("tonemap-mkv", "lseek", "seek_bytes"),
+    ("tonemap-mkv", "av_dict_copy", "add_stream"),
+    ("tonemap-mkv", "av_dict_copy", "muxed_copies_describe"),
+    ("tonemap-mkv", "av_dict_set", "libav_open_container"),
+    ("tonemap-mkv", "av_dict_set", "muxed_copies_describe"),
+    ("tonemap-mkv", "avcodec_parameters_copy", "add_stream"),
+    ("tonemap-mkv", "avformat_new_stream", "add_stream"),
+    ("tonemap-mkv", "avformat_write_header", "muxed_copies_add"),
+    ("lab-sim", "malloc", "strict_parse"),
+    ("lab-merge", "malloc", "lab_store_merge"),
+    ("lab-merge", "realloc", "lab_store_merge"),
+    ("lab-sim-record", "unlink", "lab__store_settle"),
+    ("lab-report", "strndup", "add_run"),
+    ("lab-report", "strndup", "chart_session"),
+    ("lab-replay", "calloc", "lab_simulate"),
+    ("lab-fit", "fputs", "lab_fit_main"),
 ]
 
+# What is printed may differ after these: the program goes on with less knowledge of the machine and its devices.
+FALLBACKS = re.compile("cox__topology_create|cox__cl_host_memory|clGetDeviceInfo")
 
-# What is printed may differ after these: the program goes on with less knowledge of the machine.
-FALLBACKS = re.compile("cox__topology_create|cox__cl_host_memory")
 
-
-def has_found(strike):
-    """Whether a mistake was found there."""
-    return any(re.match(case, strike.case.name) and strike.call == call and function in strike.where
-               for case, call, function in FOUND)
+def found_before(strikes):
+    """For each place where a mistake was found, one strike there."""
+    for case, call, function in FOUND:
+        yield from [strike for strike in strikes if strike.case.name == case and strike.call == call
+                    and function in strike.where][:1]
 
 
 def write_films(folder):

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import collections
+import copy
 import hashlib
 import json
 import re
@@ -187,4 +188,8 @@ def repeated(case, result, undisturbed):
     complaints = ended(result)
     if not complaints and result.status not in (0, case.again):
         complaints.append(f"the next run fails with status {result.status}: {result.err.strip()[-300:]}")
+    for name in [name for name, kind in case.makes.items() if kind == "base"]:
+        complaints += grown_base(name, base_content(result.root / "work" / name), undisturbed.content[name])
+    case = copy.copy(case)
+    case.makes = {name: kind for name, kind in case.makes.items() if kind != "base"}  # the killed run may have added rows
     return complaints + right(case, result._replace(out=undisturbed.out), undisturbed) + leftovers(case, result, undisturbed)

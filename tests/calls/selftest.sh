@@ -2,9 +2,7 @@
 # The driver of these tests finds each mistake of a careless program, and none in a careful one.
 #   sh selftest.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
-. "$(dirname "$0")/../support/harness.sh"
-need python3 nm
-[ -f "$COX_TEST_LAYER_DIR/calls.so" ] || skip "the library to preload is not built"
+. "$(dirname "$0")/../support/calls.sh"
 
 seconds=120
 sweep() { python3 "$source/tests/calls/sweep.py" "$COX_TEST_DIR" "$COX_TEST_LAYER_DIR" --careless --seconds "$seconds" "$@"; }
@@ -25,7 +23,7 @@ finds 1 silent fail 'fopen .*: status 1 without a message' 'malloc .*: status 1 
 finds 1 wrong fail 'fopen .*: an empty message: careless: in: Success'
 finds 1 litters fail 'rename .*: left behind: out.tmp' 'fwrite .*: left behind: out.tmp'
 finds 1 tears fail 'fwrite .*: out: the good file of before is gone'
-finds 1 tears before 'fwrite .*: out: neither whole nor as before'
+finds 1 tears before 'fflush .*: out: neither whole nor as before'
 finds 1 destroys fail 'rename .*: out: the good file of before is gone'
 finds 1 destroys after 'unlink .*: out: the good file of before is gone'
 seconds=5

@@ -160,7 +160,7 @@ def disturb(bench, strike, undisturbed):
             struck = any(site.struck for site in read_sites(root / "table"))
         if strike.how in ("fail", "ever", "opencl"):
             case = copy.copy(strike.case)
-            case.prints = case.prints and not cases.FALLBACKS.search(strike.where)
+            case.prints = case.prints and not cases.FALLBACKS.search(f"{strike.call} {strike.where}")
             return struck, judge.failed(case, result, undisturbed, bench.inputs)
         complaints = judge.killed(strike.case, result, undisturbed, bench.inputs, struck)
         return struck, complaints + judge.repeated(strike.case, bench.start(strike.case, root), undisturbed)
@@ -192,7 +192,7 @@ def select(strikes, arguments):
     groups = collections.defaultdict(list)
     for strike in strikes:
         groups[strike.case.command[0], strike.call, strike.how].append(strike)
-    chosen = [strike for strike in strikes if cases.has_found(strike)]
+    chosen = list(cases.found_before(strikes))
     for name, group in sorted(groups.items()):
         chosen += random.Random(f"{arguments.seed}{name}").sample(group, min(len(group), arguments.each))
     return list(dict.fromkeys(chosen))

@@ -122,11 +122,12 @@ static int run_all(const struct options *options, char **outputs)
 int batch_run(const struct options *options)
 {
     struct stat about;
-    if (stat(options->output, &about) && errno != ENOENT) {
+    const bool there = !stat(options->output, &about);
+    if (!there && errno != ENOENT) {
         message_error("%s: cannot be used: %s", options->output, strerror(errno));
         return EXIT_BAD;
     }
-    if (!is_folder(options->output)) {
+    if (!there || !S_ISDIR(about.st_mode)) {
         if (options->input_count > 1)
             message_error("%s: not a folder, which several inputs need; the second input is '%s'",
                           options->output, options->inputs[1]);
