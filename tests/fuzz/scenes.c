@@ -19,11 +19,6 @@ bool message_error(const char *format, ...)
     return false;
 }
 
-void message_warning(const char *format, ...)
-{
-    (void)format;
-}
-
 bool message_incompatible(const char *format, ...)
 {
     (void)format;
