@@ -20,6 +20,17 @@ void libav_notice_begin(struct video_input *input)
     frame_gaps_begin(&libav->gaps, interval);
 }
 
+/* Sound or subtitles, which may last longer than the video. */
+static bool has_sound(const AVFormatContext *container)
+{
+    for (unsigned i = 0; i < container->nb_streams; i++) {
+        const enum AVMediaType type = container->streams[i]->codecpar->codec_type;
+        if (type == AVMEDIA_TYPE_AUDIO || type == AVMEDIA_TYPE_SUBTITLE)
+            return true;
+    }
+    return false;
+}
+
 /* When the video ends by its header, in ticks of its time base; AV_NOPTS_VALUE = unknown. */
 static int64_t promised_end(const struct libav *libav)
 {
@@ -30,7 +41,7 @@ static int64_t promised_end(const struct libav *libav)
         return start + stream->duration;
 
     /* The container's duration includes sound, which may be longer. It counts from 0. */
-    if (container->duration <= 0 || container->nb_streams > 1)
+    if (container->duration <= 0 || has_sound(container))
         return AV_NOPTS_VALUE;
     return lib.av_rescale_q(container->duration, AV_TIME_BASE_Q, stream->time_base);
 }
