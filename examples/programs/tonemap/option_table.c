@@ -81,7 +81,7 @@ const char option_help[] =
     "                      machines give the same bits only with the same arithmetic\n"
     "  --in-flight N       frames in progress at once, 1 to 16 (default 2)\n"
     "  --deadline MS       count frames that take longer than MS milliseconds on the devices\n"
-    "  --max-memory GIB    most memory for the frames of an input (default: 0.75, or 100 times its file)\n"
+    "  --max-memory GIB    most memory for the frames of an input (default: 0.625, or 100 times its file)\n"
     "  --no-cache          do not use or keep compiled kernels and device profiles\n"
     "  --check-kernels     test the kernels for mistakes before each frame; slow\n"
     "  --verify SHARE      share of bands to repeat on a second device and compare, 0 to 1 (default 0)\n"

@@ -88,7 +88,7 @@ Test(frame_gaps, impossible_times_do_no_harm)
 
 Test(memory_limit, a_short_file_may_ask_for_little)
 {
-    const uint64_t least = UINT64_C(3) << 28, mib = 1 << 20;
+    const uint64_t least = UINT64_C(640) << 20, mib = 1 << 20;
     cr_expect_eq(memory_limit(1, 0), least);
     cr_expect_eq(memory_limit(mib, 0), least);
     cr_expect_eq(memory_limit(100 * mib, 0), 10000 * mib);
