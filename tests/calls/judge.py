@@ -19,6 +19,8 @@ EMPTY_MESSAGE = re.compile(r"Success|not an error|undocumented|\(null\)|no error
 
 # Other device properties or compiler options give other entries of the cache.
 CACHED = re.compile(r"coxswain(/films)?(/[0-9a-f]{64}\.[a-z]+)?")
+# What outfile_finish calls a finished file that could not get its name.
+KEPT = re.compile(r"\.kept-[0-9]+$")
 TEMPORARY = re.compile(r"coxswain/tmp-[0-9a-f]{16}")
 
 
@@ -91,11 +93,13 @@ class Undisturbed:
 
 
 def leftovers(case, result, undisturbed):
-    """Files that an undisturbed run does not leave. SQLite completes a database from its own, when it is next opened."""
+    """Files that an undisturbed run does not leave. SQLite completes a database from its own, when it is next opened.
+    A finished file that could not get its name stays under another one, if the message tells it."""
     bases = [name for name, kind in case.makes.items() if kind == "base"]
     own = {name + "-shm" for name in bases}
     if result.status != 0:
         own |= {name + end for name in bases for end in ("-wal", "-journal")}
+        own |= {name for name in names_in(result.root / "work") if KEPT.search(name) and name in result.err}
     found = sorted(names_in(result.root / "work") - undisturbed.names - own)
     found += sorted("cache/" + name for name in names_in(result.root / "cache") - undisturbed.cached
                     if not CACHED.fullmatch(name))

@@ -96,7 +96,15 @@ static bool keep(const char *path, int fd)
     }
 
     kept.fd = fd;
-    return fill(fd, -1, kept.bytes, &kept.count);
+    if (fill(fd, -1, kept.bytes, &kept.count))
+        return true;
+
+    /* The next look fails too, and does not find an empty file. */
+    const int failure = errno;
+    close_path(path, fd);
+    forget();
+    errno = failure;
+    return false;
 }
 
 bool peek_look(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count)
