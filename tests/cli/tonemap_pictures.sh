@@ -183,7 +183,7 @@ expect_status 0 'standard error is closed' closed 2 "$tonemap" "$small" -o err.p
 same open.png out.png
 same open.png err.png
 expect_status 1 'standard input is closed' closed 0 "$tonemap" - -o in.png
-contains err 'standard stream: cannot be read: Bad file descriptor'
+contains err 'standard stream: cannot be read.*: Bad file descriptor'
 equal "$(ls)" 'err.png
 open.png
 out.png' 'files'

@@ -13,8 +13,10 @@ enum { FUZZ_PICTURE_BYTES_MAX = 1 << 14, FUZZ_PICTURE_EXTRA = 12, FUZZ_PICTURE_F
 static void fuzz_picture_error(const struct error *error)
 {
     CHECK(*error->text && memchr(error->text, 0, sizeof error->text));
-    for (const char *c = error->text; *c; c++)
-        CHECK(*c >= ' ' && *c <= '~');
+    for (const unsigned char *c = (const unsigned char *)error->text; *c; c++) {
+        CHECK(*c >= ' ' && *c != 0x7f);
+        CHECK(*c != 0xc2 || c[1] >= 0xa0); /* no control character of Latin-1 in UTF-8 */
+    }
 }
 
 static void fuzz_picture_format(const struct picture_format *format, enum picture_alpha alpha)
