@@ -254,6 +254,7 @@ int main(int argc, char **argv)
     cox_runtime_destroy(&runtime);
     if (!good) {
         fputs("fault_soak: it did not begin\n", stderr);
+        free(samples.at);
         return 1;
     }
     good = print_frames(&counts, &info, (cox__clock_ns() - began_ns) / 1000000000);
