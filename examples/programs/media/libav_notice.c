@@ -37,8 +37,10 @@ static int64_t promised_end(const struct libav *libav)
     const AVFormatContext *container = libav->container;
     const AVStream *stream = container->streams[libav->stream];
     const int64_t start = stream->start_time == AV_NOPTS_VALUE ? 0 : stream->start_time;
-    if (stream->duration > 0)
-        return start + stream->duration;
+    if (stream->duration > 0) {
+        const bool overflows = start > INT64_MAX - stream->duration;
+        return overflows ? AV_NOPTS_VALUE : start + stream->duration;
+    }
 
     /* The container's duration includes sound, which may be longer. It counts from 0. */
     if (container->duration <= 0 || has_sound(container))

@@ -41,7 +41,8 @@ static void note_time(struct video_input *input, int64_t time)
     struct libav *libav = input->state;
     const int64_t before = libav->time;
     libav->time = time;
-    if (time == AV_NOPTS_VALUE || before == AV_NOPTS_VALUE || time <= before)
+    if (time == AV_NOPTS_VALUE || before == AV_NOPTS_VALUE || time <= before ||
+        (before < 0 && time > INT64_MAX + before)) /* the interval is no int64_t */
         return;
 
     const int64_t ticks = time - before;
