@@ -13,7 +13,7 @@ enum {
     ESCAPED = 4,    /* \xNN */
 };
 
-/* Length of the UTF-8 character at `s`, or 0 if it is none or a control character. Reads nothing
+/* Length of the UTF-8 character at `s`. 0 for invalid UTF-8 and control characters. Reads nothing
  * after the terminator. */
 static size_t printable(const unsigned char *s)
 {

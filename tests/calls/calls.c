@@ -117,7 +117,7 @@ static long pass(struct call *call, void *caller, const long *x)
         static struct call call = {#name, failure, code, stream, NULL}; \
         return pass(&call, __builtin_return_address(0), ARGUMENTS);     \
     }
-/* A C name of its own, since the compiler knows the types of the others. */
+/* The C name differs, since the compiler knows the types of the real functions. */
 #define HOOK(name, failure, code, stream)               \
     EXPORT long hook_##name(PARAMETERS) __asm__(#name); \
     EXPORT long hook_##name(PARAMETERS) HOOK_FUNCTION(name, failure, code, stream)

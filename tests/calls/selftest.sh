@@ -7,7 +7,7 @@
 seconds=120
 sweep() { python3 "$source/tests/calls/sweep.py" "$COX_TEST_DIR" "$COX_TEST_LAYER_DIR" --careless --seconds "$seconds" "$@"; }
 
-# finds STATUS MISTAKE HOW [PATTERN...]: what the driver says of the program with this mistake.
+# finds STATUS MISTAKE HOW [PATTERN...]: check what the driver prints for the program with this mistake.
 finds() {
     expect_status "$1" "$2 ($3)" sweep --case "$2\$" --how "$3"
     contains out '^[0-9]+ runs, [1-9][0-9]* disturbed, '

@@ -33,8 +33,8 @@ struct sites {
 
 enum strike { STRIKE_NONE, STRIKE_FAIL, STRIKE_BEFORE, STRIKE_AFTER, STRIKE_HALF };
 
-/* Count this call. `caller` is the address that it returns to; calls that do not come from our code, or from a library
- * that works for it, are not counted. Keeps errno. */
+/* Count this call. `caller` is the address that it returns to. Only calls from our code, and from a library that works
+ * for it, are counted. Keeps errno. */
 enum strike site_pass(const char *call, void *caller);
 
 /* Whether the call comes from our code or a library that works for it. */

@@ -55,7 +55,7 @@ damage good.mkv bad.mkv 0.6 2 170
 run 1 'a flipped byte in HEVC with hashes' "$work/bad.mkv" -o a.mkv
 contains err 'bad.mkv: frame [0-9]+ .*'
 
-# --- A hole, which is told, and is an error with --strict ---
+# --- A hole: a warning, with --strict an error ---
 
 # shellcheck disable=SC2086
 film good.mkv 4 192x108 $lossless

@@ -9,8 +9,8 @@ need_device
 clip 8 4 2 tiny
 tiny=$work/tiny.y4m
 fast='--devices cpu'
-# A title and a colour for the terminal, the same with one byte of control, a deletion, what is not UTF-8, and text that
-# is written from right to left.
+# A title and a colour for the terminal. The same with one byte of control. A deletion, a byte that is not UTF-8, and
+# text that is written from right to left.
 evil=$(printf 'a\033]0;title\007\033[31m\302\2330m\177\377\342\200\256b')
 
 # shows PATTERN WHAT COMMAND...: it prints a line with the pattern, and nothing of the above

@@ -39,8 +39,8 @@ for kind in y4m nv12 p010; do
     done
 done
 
-# Open MPI's semaphore for a file of this name, which another user's job has left. In a name space of its own, because
-# other jobs of this machine would find it.
+# Open MPI's semaphore for a file of this name, which another user's job has left. It lies in a separate name space,
+# because other jobs of this machine would find it.
 cat >"$work/planted.sh" <<'END'
 mount -t tmpfs tmpfs /dev/shm && : >/dev/shm/sem.OMPIO_film.y4m && chmod 0 /dev/shm/sem.OMPIO_film.y4m || exit 9
 timeout 600 mpirun -n 2 "$@" || exit

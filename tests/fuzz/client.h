@@ -60,7 +60,7 @@ struct client {
     bool blocked;            /* in cox_session_submit, so callbacks must not submit */
     bool stays;              /* its inputs stay on devices */
     bool joins;              /* its devices join in the background */
-    bool ready;              /* and the session has told so, */
+    bool ready;              /* and its callback has reported that, */
     cox_status ready_status;
     bool misuses; /* its next callback calls what callbacks must not call */
 };

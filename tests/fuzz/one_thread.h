@@ -163,7 +163,7 @@ static void run_task(void)
     task.run(task.ctx);
 }
 
-/* A turn may not go on for ever, and the thread may not take turns for ever while no time passes. */
+/* A turn has to end. The thread may not take turns without end while no time passes. */
 static void check_turn(uint64_t calls_before, uint64_t calls_outside)
 {
     const uint64_t calls = fake_calls(w.fake) - calls_before;

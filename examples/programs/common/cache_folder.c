@@ -1,5 +1,5 @@
-/* The only file of the programs that uses the library's own: what the library does to keep another
- * user from writing in the folder, or from placing links there, holds for all files in it.
+/* The only file of the programs that uses internal functions of the library. So the library's checks
+ * against other users' writes and links hold for all files in the folder.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cache_folder.h"
 #include "store/cache.h"

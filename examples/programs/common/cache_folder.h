@@ -14,7 +14,7 @@
  * variable, or if the name is too long. */
 const char *cache_folder(char *path, size_t bytes);
 
-/* The index that was stored with this key. The caller frees it. NULL: there is none, or it is
+/* The index that was stored with this key. The caller frees it. NULL if it is missing,
  * damaged or not private. */
 void *cache_load(const char *folder, const void *key, size_t key_bytes, size_t *bytes);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 1024, CHARACTER_BYTES = 4, ESCAPED = 4 };
+enum { PIECE_BYTES = 1024, CHARACTER_BYTES = 4, ESCAPED = TEXT_ESCAPED_MAX / CHARACTER_BYTES };
 
 /* A stream that escapes. A character may be written in two parts; the first one is kept. */
 struct plain {
@@ -63,19 +63,8 @@ static size_t escape(const unsigned char *text, size_t bytes, char *out, size_t 
     size_t at = 0;
     unsigned length;
 
-    for (*out_bytes = 0; at < bytes && !is_begun(text + at, bytes - at); at += length) {
-        const uint32_t character = text_character(text + at, &length);
-        const bool invalid = character == 0xFFFD && length == 1;
-        if (text[at] == '\n' || text[at] == '\t' || (text_presentable(character) && !invalid)) {
-            memcpy(out + *out_bytes, text + at, length);
-            *out_bytes += length;
-            continue;
-        }
-
-        for (unsigned i = 0; i < length; i++)
-            *out_bytes += (size_t)snprintf(out + *out_bytes, ESCAPED + 1, "\\x%02x",
-                                           (unsigned)text[at + i]);
-    }
+    for (*out_bytes = 0; at < bytes && !is_begun(text + at, bytes - at); at += length)
+        *out_bytes += text_escape(text + at, "\n\t", &length, out + *out_bytes);
     return at;
 }
 
@@ -83,7 +72,7 @@ static size_t escape(const unsigned char *text, size_t bytes, char *out, size_t 
 static ssize_t write_plain(void *cookie, const char *data, size_t bytes)
 {
     struct plain *plain = cookie;
-    char text[CHARACTER_BYTES + PIECE_BYTES + 1], out[sizeof text * ESCAPED];
+    char text[CHARACTER_BYTES + PIECE_BYTES + 1], out[sizeof text * ESCAPED + 1];
 
     for (size_t done = 0, piece; done < bytes; done += piece) {
         piece = bytes - done;

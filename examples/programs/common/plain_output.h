@@ -12,8 +12,8 @@
  * standard output through a descriptor are not changed. */
 void plain_output_begin(void);
 
-/* Standard error as it is, for a line of progress that moves the cursor. Everything in it must be
- * plain text or our own. */
+/* Standard error without escaping, for a line of progress that moves the cursor. The caller writes
+ * only plain text and its own sequences. */
 FILE *plain_output_terminal(void);
 
 #endif

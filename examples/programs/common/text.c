@@ -44,25 +44,33 @@ bool text_presentable(uint32_t character)
     return character != 0xFEFF && character < 0xE0000 && (character & 0xFFFE) != 0xFFFE;
 }
 
-const char *text_plain(const char *text, char *out, size_t out_bytes)
+size_t text_escape(const unsigned char *text, const char *allowed, unsigned *bytes,
+                   char out[TEXT_ESCAPED_MAX + 1])
 {
     enum { ESCAPED = 4 };
+    const uint32_t character = text_character(text, bytes);
+    const bool invalid = character == 0xFFFD && *bytes == 1;
+    if ((text_presentable(character) && !invalid) || (*text && strchr(allowed, *text))) {
+        memcpy(out, text, *bytes);
+        return *bytes;
+    }
+
+    for (unsigned i = 0; i < *bytes; i++)
+        snprintf(out + (size_t)ESCAPED * i, ESCAPED + 1, "\\x%02x", (unsigned)text[i]);
+    return (size_t)ESCAPED * *bytes;
+}
+
+const char *text_plain(const char *text, char *out, size_t out_bytes)
+{
     const unsigned char *from = (const unsigned char *)(text ? text : "");
+    char escaped[TEXT_ESCAPED_MAX + 1];
     size_t at = 0;
 
     for (unsigned bytes; *from; from += bytes) {
-        uint32_t character = text_character(from, &bytes);
-        const bool good = text_presentable(character) && !(character == 0xFFFD && bytes == 1);
-        size_t needed = bytes;
-        if (!good)
-            needed *= ESCAPED;
+        const size_t needed = text_escape(from, "", &bytes, escaped);
         if (at + needed >= out_bytes)
             break;
-
-        if (good)
-            memcpy(out + at, from, bytes);
-        for (unsigned i = 0; !good && i < bytes; i++)
-            snprintf(out + at + (size_t)ESCAPED * i, ESCAPED + 1, "\\x%02x", (unsigned)from[i]);
+        memcpy(out + at, escaped, needed);
         at += needed;
     }
 

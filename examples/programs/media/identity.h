@@ -19,8 +19,8 @@ struct file_identity {
 /* False, and `error` says why, if it is not a regular file or cannot be read. */
 bool file_identify(const char *path, struct file_identity *out, struct error *error);
 
-/* What the file system says of a file. It differs after each change, also if the samples of
- * file_identify do not: but it differs for a copy, too. */
+/* A file's attributes in its file system. They differ after each change, even if file_identify reads
+ * the same samples. A copy has other ones. */
 struct file_state {
     uint64_t device, inode, bytes;
     int64_t modified_ns, changed_ns; /* the content; the content or the attributes */

@@ -23,8 +23,8 @@
  * or HEVC decoder holds up to 7 frames of 8K, and a few are lent. */
 enum { PIXEL_BYTES = 4, HELD_FRAMES = 10 };
 
-/* The decoder's threads: 0 = one per core. Each has a frame of its own, so that large frames in a
- * small file get fewer. */
+/* The decoder's threads: 0 = one per core. Each thread needs a frame, so that a small file with
+ * large frames gets fewer threads. */
 static int threads_for(const struct libav *libav)
 {
     const AVCodecParameters *about = libav->container->streams[libav->stream]->codecpar;

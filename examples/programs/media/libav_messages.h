@@ -1,7 +1,7 @@
 /* libav's own messages. They are not printed. Errors are counted for the input that they are about.
  *
  * Decoders conceal damage and say so only in a message: to their caller the frame looks right.
- * Thread-safety: safe from any thread. Decoders call from threads of their own.
+ * Thread-safety: safe from any thread. Decoders call from their threads.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef LIBAV_MESSAGES_H
 #define LIBAV_MESSAGES_H

@@ -206,8 +206,7 @@ void video_input_close(struct video_input **input)
     if ((*input)->reader->close)
         (*input)->reader->close(*input);
     video_source_close(&(*input)->source);
-    if ((*input)->watch_fd >= 0)
-        close((*input)->watch_fd);
+    video_input_unwatch(*input);
     free(*input);
     *input = NULL;
 }

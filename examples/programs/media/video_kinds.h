@@ -50,7 +50,7 @@ struct video_reader {
     /* video_input_producer; NULL = the file itself, or what writes to the source. */
     void (*producer)(struct video_input *input, struct video_producer *producer);
 
-    /* video_input_notice; NULL = none of its own. */
+    /* video_input_notice; NULL = this kind has no notices. */
     bool (*notice)(struct video_input *input, uint32_t n, char *text, size_t bytes);
 };
 
@@ -75,6 +75,9 @@ struct video_input {
     struct error error;
     void *state; /* the kind's own */
 };
+
+/* End watching the file for changes. */
+void video_input_unwatch(struct video_input *input);
 
 extern const struct video_reader video_reader_y4m;
 extern const struct video_reader video_reader_raw;

@@ -115,6 +115,13 @@ static struct video_input *allocate(struct error *error)
     return input;
 }
 
+void video_input_unwatch(struct video_input *input)
+{
+    if (input->watch_fd >= 0)
+        close(input->watch_fd);
+    input->watch_fd = -1;
+}
+
 /* Remember the file as it is now, to notice changes. */
 static void watch(struct video_input *input)
 {
@@ -122,10 +129,8 @@ static void watch(struct video_input *input)
         input->watch_fd = open(input->path, O_PATH | O_CLOEXEC);
     else
         input->watch_fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
-    if (!file_state_of(input->watch_fd, &input->opened) && input->watch_fd >= 0) {
-        close(input->watch_fd); /* a pipe's writer must see that its reader has gone */
-        input->watch_fd = -1;
-    }
+    if (!file_state_of(input->watch_fd, &input->opened))
+        video_input_unwatch(input); /* a pipe's writer must see that its reader has gone */
 }
 
 bool video_input_open(struct video_input **out, const char *path, const struct video_raw *raw,
@@ -156,8 +161,7 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
 
 fail:
     video_source_close(&input->source);
-    if (input->watch_fd >= 0)
-        close(input->watch_fd);
+    video_input_unwatch(input);
     free(input);
     return false;
 }

@@ -250,7 +250,7 @@ static cox_status open_binding(struct cox_session *session, struct cox__frame *f
     }
 
     if (kept->content != content && !reset(session, kept)) {
-        if (!kept->frames) /* else the entry would be in use for ever */
+        if (!kept->frames) /* else the entry would stay in use */
             leave_buffer(session, kept);
         return COX_E_NOMEM;
     }
