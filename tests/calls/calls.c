@@ -1,6 +1,7 @@
 /* A library to preload: each call in calls.h that our code makes passes through here and may fail. See sites.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#undef _FORTIFY_SOURCE /* clang 14 crashes if a fortified header and our definition both have the name `fprintf`. */
 #include "calls.h"
 #include "sites.h"
 
