@@ -39,6 +39,7 @@ struct discovery {
     const struct cox__cl_options *options;
     uint32_t root_count;
     struct root roots[ROOTS_MAX];
+    char failed[200]; /* the last platform that could not list its devices, and why */
 };
 
 /* Copy a driver's text without the blanks around it. */
@@ -67,6 +68,7 @@ static void device_text(cl_device_id device, cl_device_info what, char *out, siz
     copy_trimmed(out, bytes, text);
 }
 
+/* 0 if the device does not answer. */
 static uint32_t device_uint(cl_device_id device, cl_device_info what)
 {
     cl_uint value = 0;
@@ -75,12 +77,11 @@ static uint32_t device_uint(cl_device_id device, cl_device_info what)
     return value;
 }
 
-static uint64_t device_ulong(cl_device_id device, cl_device_info what)
+/* A property that every device has. A device that does not answer is left out. */
+static void ask(struct root *root, cl_device_info what, void *value, size_t bytes)
 {
-    cl_ulong value = 0;
-    if (clGetDeviceInfo(device, what, sizeof value, &value, NULL))
-        return 0;
-    return value;
+    if (clGetDeviceInfo(root->id, what, bytes, value, NULL))
+        root->left_out = "clGetDeviceInfo failed";
 }
 
 /* Where the device sits. Only drivers that list the extension are asked. */
@@ -113,9 +114,8 @@ static void find_place(struct root *root)
 }
 
 /* A simulator may claim several types at once: the first that matches counts. */
-static enum cox_device_type device_type(cl_device_id device)
+static enum cox_device_type device_type(cl_device_type type)
 {
-    const cl_device_type type = device_ulong(device, CL_DEVICE_TYPE);
     if (type & CL_DEVICE_TYPE_CPU)
         return COX_DEVICE_CPU;
     if (type & CL_DEVICE_TYPE_GPU)
@@ -129,24 +129,37 @@ static void describe(struct root *root, const struct cox_platform_info *platform
                      uint32_t platform_index, uint32_t device_index)
 {
     struct cox_device_info *info = &root->info;
+    cl_device_type type = 0;
+    cl_uint units = 0, align_bits = 0;
+    cl_ulong global_bytes = 0, max_alloc_bytes = 0;
     size_t group = 0;
 
+    ask(root, CL_DEVICE_TYPE, &type, sizeof type);
+    ask(root, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
+    ask(root, CL_DEVICE_MAX_WORK_GROUP_SIZE, &group, sizeof group);
+    ask(root, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits, sizeof align_bits);
+    ask(root, CL_DEVICE_GLOBAL_MEM_SIZE, &global_bytes, sizeof global_bytes);
+    ask(root, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &max_alloc_bytes, sizeof max_alloc_bytes);
+
     device_text(root->id, CL_DEVICE_NAME, info->name, sizeof info->name);
+    if (!info->name[0]) {
+        snprintf(info->name, sizeof info->name, "a device without a name");
+        root->left_out = "clGetDeviceInfo failed";
+    }
     device_text(root->id, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
     snprintf(info->platform, sizeof info->platform, "%s", platform->name);
     snprintf(root->platform_version, sizeof root->platform_version, "%s", platform->version);
 
-    info->type = device_type(root->id);
+    info->type = device_type(type);
     info->platform_index = platform_index;
     info->device_index = device_index;
 
-    info->compute_units = info->parent_units = device_uint(root->id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    if (!clGetDeviceInfo(root->id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof group, &group, NULL))
-        info->max_work_group = (uint32_t)group;
+    info->compute_units = info->parent_units = units;
+    info->max_work_group = (uint32_t)group;
     info->vector_width_float = device_uint(root->id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
-    info->base_align_bytes = device_uint(root->id, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
-    info->global_bytes = device_ulong(root->id, CL_DEVICE_GLOBAL_MEM_SIZE);
-    info->max_alloc_bytes = device_ulong(root->id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    info->base_align_bytes = align_bits / 8;
+    info->global_bytes = global_bytes;
+    info->max_alloc_bytes = max_alloc_bytes;
 
     info->unified = info->type == COX_DEVICE_CPU ||
                     device_uint(root->id, CL_DEVICE_HOST_UNIFIED_MEMORY);
@@ -204,8 +217,8 @@ static void note_left_out(struct cox__cl_backend *backend, const struct root *ro
 static bool is_usable(struct root *root)
 {
     cl_bool available = CL_TRUE, compiler = CL_TRUE;
-    clGetDeviceInfo(root->id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
-    clGetDeviceInfo(root->id, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL);
+    ask(root, CL_DEVICE_AVAILABLE, &available, sizeof available);
+    ask(root, CL_DEVICE_COMPILER_AVAILABLE, &compiler, sizeof compiler);
 
     if (!available)
         root->left_out = "it is not available";
@@ -226,8 +239,14 @@ static void list_devices(struct discovery *found, cl_platform_id platform, uint3
     platform_text(platform, CL_PLATFORM_VENDOR, info->vendor, sizeof info->vendor);
     platform_text(platform, CL_PLATFORM_VERSION, info->version, sizeof info->version);
 
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, ROOTS_MAX, ids, &count))
-        return; /* a platform without devices is normal */
+    const cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, ROOTS_MAX, ids, &count);
+    if (code && code != CL_DEVICE_NOT_FOUND) {
+        snprintf(found->failed, sizeof found->failed, "%.100s: clGetDeviceIDs failed: %s (%d)",
+                 info->name, cox__cl_error_name(code), code);
+        cox__log(found->backend->log, COX_LOG_WARN, "%s", found->failed);
+    }
+    if (code)
+        return;
 
     info->devices = count;
     for (cl_uint i = 0; i < count && i < ROOTS_MAX && found->root_count < ROOTS_MAX; i++) {
@@ -284,8 +303,9 @@ static void find_costly(struct discovery *found)
 }
 
 /* There is no device at all: say why the first one cannot be used. */
-static void log_no_device(const struct cox__cl_backend *backend, cl_uint platforms)
+static void log_no_device(const struct discovery *found, cl_uint platforms)
 {
+    const struct cox__cl_backend *backend = found->backend;
     const char *be = platforms == 1 ? " is" : "s are";
     const struct cox_left_out *first = &backend->left_out[0];
 
@@ -294,8 +314,8 @@ static void log_no_device(const struct cox__cl_backend *backend, cl_uint platfor
                  "%u OpenCL platform%s installed, but no device that can be used; %s: %s",
                  platforms, be, first->name, first->reason);
     else
-        cox__log(backend->log, COX_LOG_ERROR, "%u OpenCL platform%s installed, but no device",
-                 platforms, be);
+        cox__log(backend->log, COX_LOG_ERROR, "%u OpenCL platform%s installed, but no device%s%s",
+                 platforms, be, found->failed[0] ? "; " : "", found->failed);
 }
 
 static cox_status list_platforms(struct discovery *found)
@@ -304,6 +324,11 @@ static cox_status list_platforms(struct discovery *found)
     cl_uint count = 0;
     cl_int code = clGetPlatformIDs(COX__CL_PLATFORMS_MAX, ids, &count);
 
+    if (code && code != CL_PLATFORM_NOT_FOUND_KHR) {
+        cox__log(found->backend->log, COX_LOG_ERROR, "clGetPlatformIDs failed: %s (%d)",
+                 cox__cl_error_name(code), code);
+        return COX_E_NO_PLATFORM;
+    }
     if (code || !count) {
         cox__log(found->backend->log, COX_LOG_ERROR,
                  "no OpenCL platform is installed (for the CPU: Debian's package pocl-opencl-icd)");
@@ -316,7 +341,7 @@ static cox_status list_platforms(struct discovery *found)
 
     find_costly(found);
     if (!found->root_count) {
-        log_no_device(found->backend, count);
+        log_no_device(found, count);
         return COX_E_NO_DEVICE;
     }
 

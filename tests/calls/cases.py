@@ -123,7 +123,7 @@ FOUND = [
 ]
 
 # What is printed may differ after these: the program goes on with less knowledge of the machine and its devices.
-FALLBACKS = re.compile("cox__topology_create|cox__cl_host_memory|clGetDeviceInfo")
+FALLBACKS = re.compile("cox__topology_create|cox__cl_host_memory")
 
 
 def found_before(strikes):

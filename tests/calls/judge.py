@@ -77,8 +77,8 @@ def names_in(folder):
 
 
 def printed(data):
-    """Output without figures that differ from run to run."""
-    return re.sub(rb"[0-9.]+", b"0", data)
+    """Output without figures, and what is found by measuring: they differ from run to run."""
+    return re.sub(rb'[0-9.]+|(?<="host_memory": )"[a-z]+"', b"0", data)
 
 
 class Undisturbed:
@@ -143,7 +143,9 @@ def right(case, result, undisturbed):
             complaints.append(f"status 0, but {name} is missing")
         elif content(path, kind) != undisturbed.content[name]:
             complaints.append(f"status 0, but {name} is wrong")
-    if case.prints and printed(result.out) != printed(undisturbed.out):
+    # cox-devices goes on without a platform or a device, and says so.
+    tells = b"clGetDevice" in result.out and b"clGetDevice" not in undisturbed.out
+    if case.prints and printed(result.out) != printed(undisturbed.out) and not tells:
         complaints.append("status 0, but it prints something else")
     return complaints
 
