@@ -38,9 +38,8 @@ class Program:
 
     def __init__(self, bin_dir, folder, **environment):
         self.errors = open(folder / "errors", "w+b")
-        self.stats = folder / "stats.json"
         command = [bin_dir / "cox-tonemap", "-", "-o", "-", "--to", "p010", "--peak", "1000",
-                   "--devices", "cpu:2x1", "--policy", "static", "--no-cache", "--stats", self.stats]
+                   "--devices", "cpu:2x1", "--policy", "static", "--no-cache"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
                                         env={**os.environ, **environment})
 
