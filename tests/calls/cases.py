@@ -98,6 +98,7 @@ CARELESS = [Case(f"careless-{mistake}", ["careless", mistake], ["in"], {"out": "
 
 # Where mistakes were found: case, call, function.
 FOUND = [
+    ("tonemap-pfm", "fstat", "peek_look"),
     ("tonemap-raw", "fstat", "video_source_"),
     ("tonemap-analyse", "fstat", "peek_look"),
     ("tonemap-map", "lseek", "peek_look"),

@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
+from pathlib import Path
 
 Result = collections.namedtuple("Result", "status out err root")
 
@@ -99,7 +100,7 @@ def leftovers(case, result, undisturbed):
     own = {name + "-shm" for name in bases}
     if result.status != 0:
         own |= {name + end for name in bases for end in ("-wal", "-journal")}
-        own |= {name for name in names_in(result.root / "work") if KEPT.search(name) and name in result.err}
+        own |= {name for name in names_in(result.root / "work") if KEPT.search(name) and Path(name).name in result.err}
     found = sorted(names_in(result.root / "work") - undisturbed.names - own)
     found += sorted("cache/" + name for name in names_in(result.root / "cache") - undisturbed.cached
                     if not CACHED.fullmatch(name))

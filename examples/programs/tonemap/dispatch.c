@@ -20,6 +20,15 @@ static bool can_be_read(const char *input)
            message_error("%s: cannot be opened: %s", input, strerror(errno));
 }
 
+/* An input that cannot be read is neither a video nor a picture. */
+static bool can_be_recognised(const struct options *options)
+{
+    if (options->raw.given || video_kind_of(options->input) != VIDEO_KIND_UNREADABLE)
+        return true;
+
+    return message_error("%s: cannot be read: %s", options->input, strerror(errno));
+}
+
 enum options_job dispatch_by_input(const struct options *options)
 {
     if (options->raw.given || options->raw_by_name ||
@@ -73,6 +82,8 @@ int dispatch_run(struct options *options)
 
     /* steer reads parts and join reads pieces: their inputs do not choose the job. */
     const bool own_inputs = options->step == FILM_STEER || options->step == FILM_JOIN;
+    if (!own_inputs && !can_be_recognised(options))
+        return EXIT_BAD;
     const enum options_job job = own_inputs ? OPTIONS_VIDEO : choose_job(options);
     if (!own_inputs && !options_suit(options, job, &wrong)) {
         message_error("%s", wrong.text);
