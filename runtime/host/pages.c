@@ -17,7 +17,8 @@ enum { HUGE_BYTES = 2 << 20, LARGE_BYTES = HUGE_BYTES };
  * and unmapped. */
 static size_t mapped_bytes(size_t bytes)
 {
-    const size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    const long system_bytes = sysconf(_SC_PAGESIZE);
+    const size_t page_bytes = system_bytes > 0 ? (size_t)system_bytes : COX__PAGE_BYTES;
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 

@@ -189,11 +189,11 @@ static void begin_session(void)
               "no session: %s", cox_status_name(status));
 }
 
-/* Number of calls that took longer than the engine allows, perhaps. */
+/* Number of calls that took longer than the engine allows, perhaps. A device that runs inside submit hangs there. */
 static uint32_t times_blocked(void)
 {
     return fake_struck_by(w.fake, FAKE_SUBMIT_BLOCKS) + fake_struck_by(w.fake, FAKE_INSTANCE_BLOCKS) +
-           fake_struck_by(w.fake, FAKE_DESTROY_BLOCKS);
+           fake_struck_by(w.fake, FAKE_DESTROY_BLOCKS) + fake_struck_by(w.fake, FAKE_HANGS);
 }
 
 static void end_session(void)
