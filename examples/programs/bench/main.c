@@ -58,8 +58,9 @@ int main(int argc, char **argv)
 
     if (!command(&options, &met))
         return EXIT_BAD;
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        bench_fail("standard output: %s", strerror(errno));
+    const char *failure = plain_output_failure();
+    if (failure) {
+        bench_fail("standard output: %s", failure);
         return EXIT_BAD;
     }
 

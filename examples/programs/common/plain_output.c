@@ -17,6 +17,7 @@ enum { PIECE_BYTES = 1024, CHARACTER_BYTES = 4, ESCAPED = TEXT_ESCAPED_MAX / CHA
 struct plain {
     int fd;
     size_t kept_bytes;
+    int failure; /* errno of the first write that failed, or 0 */
     char kept[CHARACTER_BYTES];
 };
 
@@ -88,8 +89,11 @@ static ssize_t write_plain(void *cookie, const char *data, size_t bytes)
         const size_t used = escape((const unsigned char *)text, whole, out, &out_bytes);
         plain->kept_bytes = whole - used;
         memcpy(plain->kept, text + used, plain->kept_bytes);
-        if (!write_all(plain->fd, out, out_bytes))
+        if (!write_all(plain->fd, out, out_bytes)) {
+            if (!plain->failure)
+                plain->failure = errno;
             return 0;
+        }
     }
     return (ssize_t)bytes;
 }
@@ -115,6 +119,18 @@ void plain_output_begin(void)
     terminal = stderr;
     stdout = out;
     stderr = messages;
+}
+
+const char *plain_output_failure(void)
+{
+    errno = 0;
+    if (!fflush(stdout) && !ferror(stdout))
+        return NULL;
+
+    /* A write that failed earlier left only its mark in the stream. */
+    if (outputs[0].failure)
+        return strerror(outputs[0].failure);
+    return errno ? strerror(errno) : "a write failed";
 }
 
 FILE *plain_output_terminal(void)

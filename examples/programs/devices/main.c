@@ -280,10 +280,12 @@ static const char *reason(const struct log *log, cox_status status)
 
 static int check_output(void)
 {
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return fail("cannot write to standard output");
+    const char *failure = plain_output_failure();
+    if (!failure)
+        return 0;
 
-    return 0;
+    fprintf(stderr, "cox-devices: cannot write to standard output: %s\n", failure);
+    return EXIT_BAD;
 }
 
 /* Put the user's kernel, or those of all kinds of film, into the cache. */

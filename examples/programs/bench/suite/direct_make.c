@@ -68,7 +68,8 @@ static void show_log(const struct suite_hand *hand, cl_program program)
     char log[4096] = "";
 
     clGetProgramBuildInfo(program, hand->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
-    bench_fail("suite: %s", log);
+    if (log[0])
+        bench_fail("suite: %s", log);
 }
 
 /* The source and kernel of a pass; those that it leaves out are those of earlier passes. */
@@ -97,8 +98,10 @@ static bool build(struct suite_direct *direct, struct suite_hand *hand, uint32_t
         const char *others = passes[earlier].options;
         if (source_of(passes, earlier) == source &&
             strcmp(others ? others : "", own ? own : "") == 0) {
+            code = clRetainProgram(hand->programs[earlier]);
+            if (bench_cl_failed(code, "clRetainProgram"))
+                return false;
             hand->programs[pass] = hand->programs[earlier];
-            clRetainProgram(hand->programs[pass]);
             return true;
         }
     }

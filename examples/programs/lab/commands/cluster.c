@@ -1,6 +1,7 @@
 /* `cox-lab cluster`: predicts the time of a film on many machines, before they are bought. Prints
  * figures or a page, compares them with a real run, and fits clusters to real runs.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/plain_output.h"
 #include "common/quantiles.h"
 #include "common/outfile.h"
 #include "common/text.h"
@@ -441,7 +442,8 @@ int lab_cluster_main(int argc, char **argv)
     else
         good = run(&arguments, argv[optind]);
 
-    if (good && (fflush(stdout) || ferror(stdout)))
-        lab_fail("cluster: cannot write standard output");
-    return good && !ferror(stdout) ? LAB_OK : LAB_BAD;
+    const char *failure = plain_output_failure();
+    if (good && failure)
+        good = lab_fail("cluster: standard output: %s", failure);
+    return good ? LAB_OK : LAB_BAD;
 }

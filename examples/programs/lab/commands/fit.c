@@ -1,5 +1,6 @@
 /* cox-lab fit: a scenario like a recorded run, and how well policies are forecast in it.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/plain_output.h"
 #include "common/text.h"
 #include "lab/arguments.h"
 #include "common/outfile.h"
@@ -269,8 +270,9 @@ int lab_fit_main(int argc, char **argv)
     lab_replay_free(&data);
     sqlite3_close(db);
 
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        lab_fail("cannot write standard output");
+    const char *failure = plain_output_failure();
+    if (failure) {
+        lab_fail("standard output: %s", failure);
         result = LAB_BAD;
     }
 

@@ -1,6 +1,7 @@
 /* cox-lab replay: a recorded session through other policies, and through its own again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/json.h"
+#include "common/plain_output.h"
 #include "common/policies/registry.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
@@ -247,8 +248,9 @@ int lab_replay_main(int argc, char **argv)
     sqlite3_close(job->db);
     free(job);
 
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        lab_fail("cannot write standard output");
+    const char *failure = plain_output_failure();
+    if (failure) {
+        lab_fail("standard output: %s", failure);
         return LAB_BAD;
     }
 

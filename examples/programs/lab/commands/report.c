@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "common/plain_output.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
 #include "lab/store/database.h"
@@ -122,8 +123,9 @@ static bool print_figures(const struct options *options, const struct report_sou
     bool good = report_rows(source, rows) || lab_fail("report: out of memory");
     lab_rows_end(rows);
     free(rows);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        good = lab_fail("cannot write standard output");
+    const char *failure = plain_output_failure();
+    if (failure)
+        good = lab_fail("standard output: %s", failure);
     return good;
 }
 

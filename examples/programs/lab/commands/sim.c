@@ -1,6 +1,7 @@
 /* `cox-lab sim`: runs policies in scenarios, several at a time, prints their figures, checks the
  * scenarios' bars and records runs.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "common/plain_output.h"
 #include "common/policies/registry.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
@@ -575,8 +576,9 @@ int lab_sim_main(int argc, char **argv)
         lab_fail("%s", why);
         result = LAB_BAD;
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        lab_fail("cannot write standard output");
+    const char *failure = plain_output_failure();
+    if (failure) {
+        lab_fail("standard output: %s", failure);
         result = LAB_BAD;
     }
 end:

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/json.h"
+#include "common/plain_output.h"
 #include "common/text.h"
 #include "lab/commands.h"
 #include "lab/telemetry/sources.h"
@@ -184,8 +185,9 @@ int lab_telemetry_main(int argc, char **argv)
     print(&reading);
     lab_telemetry_close(&reading.telemetry);
 
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        lab_fail("standard output: %s", strerror(errno));
+    const char *failure = plain_output_failure();
+    if (failure) {
+        lab_fail("standard output: %s", failure);
         return LAB_BAD;
     }
 

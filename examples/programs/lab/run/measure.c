@@ -335,8 +335,9 @@ static int finish(struct run *run)
                  lab_kernel_name(run->kernel));
         status = LAB_BAD;
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        lab_fail("standard output: %s", strerror(errno));
+    const char *failure = plain_output_failure();
+    if (failure) {
+        lab_fail("standard output: %s", failure);
         status = LAB_BAD;
     }
 
