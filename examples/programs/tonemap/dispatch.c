@@ -26,6 +26,8 @@ static bool can_be_recognised(const struct options *options)
     if (options->raw.given || video_kind_of(options->input) != VIDEO_KIND_UNREADABLE)
         return true;
 
+    if (errno == EISDIR)
+        return message_error("%s: it is a directory", options->input);
     return message_error("%s: cannot be read: %s", options->input, strerror(errno));
 }
 
