@@ -20,10 +20,12 @@ static bool can_be_read(const char *input)
            message_error("%s: cannot be opened: %s", input, strerror(errno));
 }
 
-/* An input that cannot be read is neither a video nor a picture. */
+/* A file that cannot be read is neither a video nor a picture. The reader of standard input has a message
+ * for that. */
 static bool can_be_recognised(const struct options *options)
 {
-    if (options->raw.given || video_kind_of(options->input) != VIDEO_KIND_UNREADABLE)
+    if (options->raw.given || is_standard(options->input) ||
+        video_kind_of(options->input) != VIDEO_KIND_UNREADABLE)
         return true;
 
     if (errno == EISDIR)
