@@ -51,7 +51,7 @@ contains out '"policy": "hguided", "taped": true, "complete": true, "splits": 40
 what="a full disk"
 "$lab" replay --csv "$db" >/dev/full 2>"$work/err"
 equal $? 1 "status"
-contains err "cannot write"
+contains err "standard output: No space left on device"
 ln -s session.db "$work/link.db"
 run 0 "reading through a link" replay --policy single "$work/link.db"
 denies 1 "symbolic link" "recording through a link" sim --scenario constant-2 --seeds 1 --frames 5 --record "$work/link.db"
