@@ -5,7 +5,6 @@
 #include "common/plain_output.h"
 #include "message.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <string.h>
 
@@ -58,7 +57,7 @@ int main(int argc, char **argv)
 
     if (!command(&options, &met))
         return EXIT_BAD;
-    const char *failure = plain_output_failure();
+    const char *failure = plain_output_failure(stdout);
     if (failure) {
         bench_fail("standard output: %s", failure);
         return EXIT_BAD;

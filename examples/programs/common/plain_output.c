@@ -121,15 +121,16 @@ void plain_output_begin(void)
     stderr = messages;
 }
 
-const char *plain_output_failure(void)
+const char *plain_output_failure(FILE *stream)
 {
     errno = 0;
-    if (!fflush(stdout) && !ferror(stdout))
+    if (!fflush(stream) && !ferror(stream))
         return NULL;
 
     /* A write that failed earlier left only its mark in the stream. */
-    if (outputs[0].failure)
-        return strerror(outputs[0].failure);
+    const struct plain *plain = &outputs[stream == stderr];
+    if (plain->failure)
+        return strerror(plain->failure);
     return errno ? strerror(errno) : "a write failed";
 }
 

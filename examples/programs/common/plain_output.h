@@ -12,8 +12,9 @@
  * standard output through a descriptor are not changed. */
 void plain_output_begin(void);
 
-/* Write what is left of standard output. Returns NULL, or why not all of it could be written. */
-const char *plain_output_failure(void);
+/* Write what is left of `stream`, which is stdout or stderr. Returns NULL, or why not all of it could
+ * be written. */
+const char *plain_output_failure(FILE *stream);
 
 /* Standard error without escaping, for a line of progress that moves the cursor. The caller writes
  * only plain text and its own sequences. */

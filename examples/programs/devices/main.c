@@ -280,7 +280,7 @@ static const char *reason(const struct log *log, cox_status status)
 
 static int check_output(void)
 {
-    const char *failure = plain_output_failure();
+    const char *failure = plain_output_failure(stdout);
     if (!failure)
         return 0;
 

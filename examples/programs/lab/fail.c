@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fail.h"
+#include "common/plain_output.h"
 #include "common/text.h"
 
 #include <stdarg.h>
@@ -26,4 +27,10 @@ bool lab_fail(const char *format, ...)
         fprintf(stderr, "%s\n", text_plain(from, line, sizeof line));
     }
     return false;
+}
+
+bool lab_output_written(void)
+{
+    const char *failure = plain_output_failure(stdout);
+    return !failure || lab_fail("standard output: %s", failure);
 }

@@ -11,4 +11,7 @@ enum { LAB_OK = 0, LAB_BAD = 1, LAB_USAGE = 2, LAB_MISSED = 3, LAB_INTERRUPTED =
 /* Print "cox-lab: " and a line on stderr. Returns false. */
 __attribute__((format(printf, 1, 2))) bool lab_fail(const char *format, ...);
 
+/* Write what is left of standard output. Prints why, if not all of it could be written. */
+bool lab_output_written(void);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "messages.h"
+#include "common/plain_output.h"
 #include "common/text.h"
 #include "media/identity.h" /* hash_bytes */
 
@@ -39,10 +40,8 @@ void messages_begin(FILE *results, enum cox_log_level shown)
 
 bool messages_finish(void)
 {
-    if (say_stream && (fflush(say_stream) || ferror(say_stream)))
-        return message_error("cannot write to standard output: %s", strerror(errno));
-
-    return true;
+    const char *failure = say_stream ? plain_output_failure(say_stream) : NULL;
+    return !failure || message_error("cannot write to standard output: %s", failure);
 }
 
 void say(const char *format, ...)

@@ -442,7 +442,7 @@ int lab_cluster_main(int argc, char **argv)
     else
         good = run(&arguments, argv[optind]);
 
-    const char *failure = plain_output_failure();
+    const char *failure = plain_output_failure(stdout);
     if (good && failure)
         good = lab_fail("cluster: standard output: %s", failure);
     return good ? LAB_OK : LAB_BAD;

@@ -1,6 +1,5 @@
 /* cox-lab fit: a scenario like a recorded run, and how well policies are forecast in it.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/plain_output.h"
 #include "common/text.h"
 #include "lab/arguments.h"
 #include "common/outfile.h"
@@ -13,7 +12,6 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { WHY_MAX = 640, SEEDS_DEFAULT = 20, SEEDS_MAX = 1000, CHECKS_MAX = 64 };
 
@@ -270,11 +268,8 @@ int lab_fit_main(int argc, char **argv)
     lab_replay_free(&data);
     sqlite3_close(db);
 
-    const char *failure = plain_output_failure();
-    if (failure) {
-        lab_fail("standard output: %s", failure);
+    if (!lab_output_written())
         result = LAB_BAD;
-    }
 
     return result;
 }

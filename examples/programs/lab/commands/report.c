@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/plain_output.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
 #include "lab/store/database.h"
@@ -123,10 +122,7 @@ static bool print_figures(const struct options *options, const struct report_sou
     bool good = report_rows(source, rows) || lab_fail("report: out of memory");
     lab_rows_end(rows);
     free(rows);
-    const char *failure = plain_output_failure();
-    if (failure)
-        good = lab_fail("standard output: %s", failure);
-    return good;
+    return lab_output_written() && good;
 }
 
 int lab_report_main(int argc, char **argv)

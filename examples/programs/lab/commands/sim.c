@@ -1,7 +1,6 @@
 /* `cox-lab sim`: runs policies in scenarios, several at a time, prints their figures, checks the
  * scenarios' bars and records runs.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "common/plain_output.h"
 #include "common/policies/registry.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
@@ -576,11 +575,8 @@ int lab_sim_main(int argc, char **argv)
         lab_fail("%s", why);
         result = LAB_BAD;
     }
-    const char *failure = plain_output_failure();
-    if (failure) {
-        lab_fail("standard output: %s", failure);
+    if (!lab_output_written())
         result = LAB_BAD;
-    }
 end:
     for (uint32_t i = 0; scenarios[i]; i++)
         lab_scenario_free(&scenarios[i]);

@@ -2,16 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "common/json.h"
-#include "common/plain_output.h"
 #include "common/text.h"
 #include "lab/commands.h"
 #include "lab/telemetry/sources.h"
 #include "lab/telemetry/sysfs.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <string.h>
 #include <time.h>
 
 static const char usage_text[] =
@@ -185,11 +182,5 @@ int lab_telemetry_main(int argc, char **argv)
     print(&reading);
     lab_telemetry_close(&reading.telemetry);
 
-    const char *failure = plain_output_failure();
-    if (failure) {
-        lab_fail("standard output: %s", failure);
-        return LAB_BAD;
-    }
-
-    return LAB_OK;
+    return lab_output_written() ? LAB_OK : LAB_BAD;
 }

@@ -335,11 +335,8 @@ static int finish(struct run *run)
                  lab_kernel_name(run->kernel));
         status = LAB_BAD;
     }
-    const char *failure = plain_output_failure();
-    if (failure) {
-        lab_fail("standard output: %s", failure);
+    if (!lab_output_written())
         status = LAB_BAD;
-    }
 
     return status;
 }
