@@ -20,36 +20,36 @@ static bool can_be_read(const char *input)
            message_error("%s: cannot be opened: %s", input, strerror(errno));
 }
 
-/* A file that cannot be read is neither a video nor a picture. The reader of standard input has a message
- * for that. */
-static bool can_be_recognised(const struct options *options)
+static bool is_raw(const struct options *options)
 {
-    if (options->raw.given || is_standard(options->input) ||
-        video_kind_of(options->input) != VIDEO_KIND_UNREADABLE)
-        return true;
-
-    if (errno == EISDIR)
-        return message_error("%s: it is a directory", options->input);
-    return message_error("%s: cannot be read: %s", options->input, strerror(errno));
+    return options->raw.given || options->raw_by_name;
 }
 
 enum options_job dispatch_by_input(const struct options *options)
 {
-    if (options->raw.given || options->raw_by_name ||
-        video_kind_of(options->input) != VIDEO_KIND_NONE)
+    if (is_raw(options) || video_kind_of(options->input) != VIDEO_KIND_NONE)
         return OPTIONS_VIDEO;
 
     return OPTIONS_PICTURE;
 }
 
 /* An input that is neither video nor a picture goes to the job that the output is for, which
- * refuses it. */
-static enum options_job choose_job(const struct options *options)
+ * refuses it. Fails if the job depends on a file that cannot be read. */
+static bool choose_job(const struct options *options, enum options_job *job)
 {
-    if (options_want_video(options))
-        return OPTIONS_VIDEO;
+    *job = OPTIONS_VIDEO;
+    if (options_want_video(options) || is_raw(options))
+        return true;
 
-    return dispatch_by_input(options);
+    const enum video_kind kind = video_kind_of(options->input);
+    if (kind == VIDEO_KIND_NONE)
+        *job = OPTIONS_PICTURE;
+
+    /* The reader of a video reports directories and standard input that cannot be read. */
+    if (kind != VIDEO_KIND_UNREADABLE || errno == EISDIR || is_standard(options->input))
+        return true;
+
+    return message_error("%s: cannot be read: %s", options->input, strerror(errno));
 }
 
 static void begin_messages(const struct options *options)
@@ -86,9 +86,9 @@ int dispatch_run(struct options *options)
 
     /* steer reads parts and join reads pieces: their inputs do not choose the job. */
     const bool own_inputs = options->step == FILM_STEER || options->step == FILM_JOIN;
-    if (!own_inputs && !can_be_recognised(options))
+    enum options_job job = OPTIONS_VIDEO;
+    if (!own_inputs && !choose_job(options, &job))
         return EXIT_BAD;
-    const enum options_job job = own_inputs ? OPTIONS_VIDEO : choose_job(options);
     if (!own_inputs && !options_suit(options, job, &wrong)) {
         message_error("%s", wrong.text);
         return EXIT_USAGE;
