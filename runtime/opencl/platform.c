@@ -32,6 +32,7 @@ struct root {
     bool costly;          /* using it would deny fma to all devices (find_costly) */
     bool used;            /* an entry of the selection has taken it */
     const char *left_out; /* why `all` does not take it; NULL = it does */
+    char failed[100];     /* the query that failed, for left_out */
 };
 
 struct discovery {
@@ -80,8 +81,13 @@ static uint32_t device_uint(cl_device_id device, cl_device_info what)
 /* A property that every device has. A device that does not answer is left out. */
 static void ask(struct root *root, cl_device_info what, void *value, size_t bytes)
 {
-    if (clGetDeviceInfo(root->id, what, bytes, value, NULL))
-        root->left_out = "clGetDeviceInfo failed";
+    const cl_int code = clGetDeviceInfo(root->id, what, bytes, value, NULL);
+    if (!code)
+        return;
+
+    snprintf(root->failed, sizeof root->failed, "clGetDeviceInfo failed: %s (%d)",
+             cox__cl_error_name(code), code);
+    root->left_out = root->failed;
 }
 
 /* Where the device sits. Only drivers that list the extension are asked. */
@@ -129,11 +135,13 @@ static void describe(struct root *root, const struct cox_platform_info *platform
                      uint32_t platform_index, uint32_t device_index)
 {
     struct cox_device_info *info = &root->info;
+    char name[1024] = "unnamed device";
     cl_device_type type = 0;
     cl_uint units = 0, align_bits = 0;
     cl_ulong global_bytes = 0, max_alloc_bytes = 0;
     size_t group = 0;
 
+    ask(root, CL_DEVICE_NAME, name, sizeof name);
     ask(root, CL_DEVICE_TYPE, &type, sizeof type);
     ask(root, CL_DEVICE_MAX_COMPUTE_UNITS, &units, sizeof units);
     ask(root, CL_DEVICE_MAX_WORK_GROUP_SIZE, &group, sizeof group);
@@ -141,11 +149,7 @@ static void describe(struct root *root, const struct cox_platform_info *platform
     ask(root, CL_DEVICE_GLOBAL_MEM_SIZE, &global_bytes, sizeof global_bytes);
     ask(root, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &max_alloc_bytes, sizeof max_alloc_bytes);
 
-    device_text(root->id, CL_DEVICE_NAME, info->name, sizeof info->name);
-    if (!info->name[0]) {
-        snprintf(info->name, sizeof info->name, "a device without a name");
-        root->left_out = "clGetDeviceInfo failed";
-    }
+    copy_trimmed(info->name, sizeof info->name, name);
     device_text(root->id, CL_DRIVER_VERSION, info->driver, sizeof info->driver);
     snprintf(info->platform, sizeof info->platform, "%s", platform->name);
     snprintf(root->platform_version, sizeof root->platform_version, "%s", platform->version);
