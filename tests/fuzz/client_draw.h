@@ -99,6 +99,7 @@ static void take_devices(struct fake_params *devices, uint32_t count, uint32_t r
                                        .copy_out_ns_per_row = cost & 64 ? costs[cost % 8] : 0};
         if (instant && cost & 128)
             device->ns_per_row = device->fixed_ns = device->copy_in_ns_per_row = device->copy_out_ns_per_row = 0;
+        w.inside_submit |= device->inside_submit;
         const double frame_ns = device->fixed_ns + 2.5 * 1.3 * device->ns_per_row * rows;
         w.slowest_ns = frame_ns > (double)w.slowest_ns ? (uint64_t)frame_ns : w.slowest_ns;
         tell("device %u: %s %s, %.0f ns a row, %.0f ns a band%s%s%s\n", d, cox_memory_mode_name(device->mode),

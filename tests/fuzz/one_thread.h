@@ -56,6 +56,7 @@ static struct {
 
     struct rig *rig;
     struct fake *fake;
+    bool inside_submit; /* a device runs its bands inside the call that submits them */
 
     /* the scheduler thread */
     struct cox__loop_handler handler;
