@@ -45,6 +45,20 @@ static bool is_empty(const struct cox__queue *queue)
     return busy == 0;
 }
 
+/* The slots of bands under way that copy rows to the device which bands of the frame may read, a
+ * bit for each. Frames share only buffers that stay. */
+static uint32_t find_copiers(const struct cox__queue *queue, const struct cox__frame *frame)
+{
+    uint32_t copiers = 0;
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
+        const struct cox__queue_slot *slot = &queue->slots[i];
+        const bool shares = slot->job.frame == frame || frame->pipeline->stays;
+        if (slot->state != COX__SLOT_FREE && slot->job.range_count && !slot->job.fetch && shares)
+            copiers |= UINT32_C(1) << i;
+    }
+    return copiers;
+}
+
 /* Whether a fetch leaves a slot for the device's own band. */
 static bool has_room_for_fetch(const struct cox__queue *queue)
 {
@@ -101,6 +115,7 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     slot->deadline_ns = UINT64_MAX;
     slot->frame_index = frame->index;
     slot->posted_early = false;
+    slot->copiers = find_copiers(slot->queue, frame);
 
     job->frame = frame;
     job->pass = frame->pass;
@@ -391,12 +406,39 @@ static void band_failed(struct cox_session *session, struct cox__queue_slot *slo
                                                           .status = status});
 }
 
-bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, bool posted)
+/* Free the slot of a band that has ended. Bands that have waited for it are due. */
+static void free_ended(struct cox__queue_slot *slot)
+{
+    const struct cox__queue *queue = slot->queue;
+    const uint32_t bit = UINT32_C(1) << (slot - queue->slots);
+
+    for (uint32_t i = 0; i < queue->slot_count; i++) {
+        struct cox__queue_slot *other = &queue->slots[i];
+        if (other->copiers == bit && other->posted_early)
+            other->poll_ns = 0;
+        other->copiers &= ~bit;
+    }
+    cox__transition_slot(slot, COX__SLOT_FREE);
+}
+
+/* Poll the slot's copiers until something changes. Returns whether it has. */
+static bool poll_copiers(struct cox_session *session, const struct cox__queue_slot *slot)
+{
+    const struct cox__queue *queue = slot->queue;
+
+    for (uint32_t i = 0; i < queue->slot_count; i++)
+        if (slot->copiers >> i & 1 && cox__slot_can_be_polled(&queue->slots[i]) &&
+            cox__queue_poll(session, &queue->slots[i], true))
+            return true;
+
+    return false;
+}
+
+static bool poll_band(struct cox_session *session, struct cox__queue_slot *slot, bool posted)
 {
     struct cox__backend *backend = session->runtime->backend;
     struct cox__queue *queue = slot->queue;
 
-    COX_INVARIANT(cox__slot_can_be_polled(slot));
     expect_calls(session, queue);
 
     const enum cox__job_state state = backend->ops->job_poll(backend, &slot->job);
@@ -409,7 +451,7 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
         return true;
     }
 
-    cox__transition_slot(slot, COX__SLOT_FREE);
+    free_ended(slot);
     if (live) {
         if (!posted && !slot->posted_early) /* the driver's posts are late */
             session->devices.list[queue->device].polled = true;
@@ -431,6 +473,25 @@ bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, 
     band_failed(session, slot, status);
 
     return true;
+}
+
+/* A device may go on after a failed copy, and a later band then reads rows that never arrived. So a
+ * band ends well only after the copiers of its rows have. They are polled first, and the step
+ * handles their failure before it polls this band. */
+bool cox__queue_poll(struct cox_session *session, struct cox__queue_slot *slot, bool posted)
+{
+    COX_INVARIANT(cox__slot_can_be_polled(slot));
+
+    const bool depends = slot->job.resident && slot->state == COX__SLOT_BUSY;
+    if (depends && poll_copiers(session, slot)) {
+        slot->posted_early |= posted;
+        slot->poll_ns = 0;
+        return true;
+    }
+    if (depends && slot->copiers)
+        return false;
+
+    return poll_band(session, slot, posted);
 }
 
 bool cox__queue_check_deadline(struct cox_session *session, struct cox__queue_slot *slot,

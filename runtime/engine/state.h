@@ -233,6 +233,9 @@ struct cox__queue_slot {
     uint64_t end_ns;   /* when the band should end */
     uint64_t limit_ns; /* time limit, from when the band can begin */
     uint64_t deadline_ns;
+    /* Slots whose bands were submitted earlier, have not ended, and copy rows that this band may
+     * read; a bit for each. */
+    uint32_t copiers;
     uint64_t run_queue_delay_ns; /* the watchdog's count when the deadline was last set */
     uint64_t grace_ns;           /* how far the deadline was moved */
     bool spared;                 /* it was moved because the device is the only one */

@@ -16,7 +16,8 @@ class Case:
     """A command in a folder of its own.
 
     inputs   files that lie in the folder
-    makes    {name: how to compare}: bytes, film (the frames and their times), json, html, base (SQLite), any
+    makes    {name: how to compare}: bytes, film (the frames and their times), json, base (SQLite), recording (a run's
+             database, whose bands depend on the devices), any
     before   {name: other}: a good file that is there before, a copy of the file `other`
     grows    names that may hold a part after a failure, as documented
     prints   whether what is printed must be the same
@@ -79,7 +80,7 @@ CASES = [
                        "--record", "s.db"], makes={"s.db": "base"}),
     lab("sim-append", ["sim", "--scenario", "step-2", "--policy", "adaptive,static", "--seeds", "1", "--frames", "20",
                        "--record", "s.db"], makes={"s.db": "base"}, before={"s.db": "one.db"}),
-    lab("run", ["run", *TINY, "--kernel", "work", "--telemetry", "0", "-o", "r.db"], makes={"r.db": "base"}),
+    lab("run", ["run", *TINY, "--kernel", "work", "--telemetry", "0", "-o", "r.db"], makes={"r.db": "recording"}),
     lab("merge", ["merge", "one.db", "two.db", "-o", "all.db"], ["one.db", "two.db"], {"all.db": "base"}),
     lab("report", ["report", "one.db", "-o", "one.html"], ["one.db"], {"one.html": "bytes"}),
     lab("export", ["export", "one.db", "--format", "perfetto", "-o", "one.trace"], ["one.db"], {"one.trace": "bytes"}),

@@ -22,6 +22,8 @@ EMPTY_MESSAGE = re.compile(r"Success|not an error|undocumented|\(null\)|no error
 CACHED = re.compile(r"coxswain(/films)?(/[0-9a-f]{64}\.[a-z]+)?")
 # What outfile_finish calls a finished file that could not get its name.
 KEPT = re.compile(r"\.kept-[0-9]+$")
+# Kinds of files that SQLite writes.
+BASES = ("base", "recording")
 TEMPORARY = re.compile(r"coxswain/tmp-[0-9a-f]{16}")
 
 
@@ -57,12 +59,47 @@ def opened_content(path):
         base.close()
 
 
+def recorded_frames(path):
+    """What a device that fails must not change in the recording of a run: its sessions, and that each of their frames is
+    complete. The bands, the policy's calls and the devices differ."""
+    base = sqlite3.connect(path)
+    try:
+        sessions = base.execute("select session, kind, policy, device, repeat from session order by 1").fetchall()
+        frames = base.execute("select session, frame, phase, rows, status from frame order by 1, 2").fetchall()
+        return sessions, frames, uncovered(base), base.execute("select finished from run").fetchall()
+    except sqlite3.Error as error:
+        return str(error)
+    finally:
+        base.close()
+
+
+def uncovered(base):
+    """The passes of frames whose good bands do not cover each row once."""
+    bands = collections.defaultdict(list)
+    rows = "select session, frame, pass, first_row, rows from band where status = 0 order by 1, 2, 3, 4"
+    for session, frame, step, first, count in base.execute(rows):
+        bands[session, frame, step].append((first, count))
+    heights = base.execute("select session.session, pass, pass.rows from pass join session using (run)").fetchall()
+    frames = base.execute("select session, frame from frame where status = 0").fetchall()
+    wrong = []
+    for session, step, height in heights:
+        for frame in [frame for owner, frame in frames if owner == session]:
+            row = 0
+            for first, count in bands[session, frame, step]:
+                row = row + count if first == row else height + 1
+            if row != height:
+                wrong.append((session, frame, step))
+    return wrong
+
+
 def content(path, kind):
     """What must be equal between runs."""
     if kind == "film":
         return film_content(path)
     if kind == "base":
         return base_content(path)
+    if kind == "recording":
+        return recorded_frames(path)
     if kind == "json":
         try:
             return sorted(json.loads(path.read_bytes()))
@@ -90,13 +127,14 @@ class Undisturbed:
         self.names, self.cached = names_in(work), names_in(result.root / "cache")
         self.temporary = names_in(result.root / "tmp")
         self.content = {name: content(work / name, kind) for name, kind in case.makes.items()}
+        self.rows = {name: base_content(work / name) for name, kind in case.makes.items() if kind in BASES}
         self.out = result.out
 
 
 def leftovers(case, result, undisturbed):
     """Files that an undisturbed run does not leave. SQLite completes a database from its own, when it is next opened.
     A finished file that could not get its name stays under another one, if the message tells it."""
-    bases = [name for name, kind in case.makes.items() if kind == "base"]
+    bases = [name for name, kind in case.makes.items() if kind in BASES]
     own = {name + "-shm" for name in bases}
     if result.status != 0:
         own |= {name + end for name in bases for end in ("-wal", "-journal")}
@@ -127,7 +165,7 @@ def whole_or_absent(case, result, undisturbed, inputs):
         if not path.exists():
             if older:
                 complaints.append(f"{name}: the good file of before is gone")
-        elif kind == "base":
+        elif kind in BASES:
             complaints += grown_base(name, base_content(path), older and base_content(older))
         elif name not in case.grows and content(path, kind) != undisturbed.content[name]:
             if not older or content(path, kind) != content(older, kind):
@@ -195,8 +233,8 @@ def repeated(case, result, undisturbed):
     complaints = ended(result)
     if not complaints and result.status not in (0, case.again):
         complaints.append(f"the next run fails with status {result.status}: {result.err.strip()[-300:]}")
-    for name in [name for name, kind in case.makes.items() if kind == "base"]:
-        complaints += grown_base(name, base_content(result.root / "work" / name), undisturbed.content[name])
+    for name, rows in undisturbed.rows.items():
+        complaints += grown_base(name, base_content(result.root / "work" / name), rows)
     case = copy.copy(case)
-    case.makes = {name: kind for name, kind in case.makes.items() if kind != "base"}  # the killed run may have added rows
+    case.makes = {name: kind for name, kind in case.makes.items() if kind not in BASES}  # the killed run may have added rows
     return complaints + right(case, result._replace(out=undisturbed.out), undisturbed) + leftovers(case, result, undisturbed)
