@@ -148,7 +148,7 @@ static bool has_expired(struct cox_session *session, const struct cox__frame *fr
 }
 
 /* Whether bands of the frame may be submitted now. */
-static bool may_submit(struct cox_session *session, struct cox__frame *frame)
+static bool may_submit(struct cox_session *session, struct cox__frame *frame, bool *progress)
 {
     cox__frame_note_cancel(&session->counts, frame);
     if (frame->status == COX_OK && cox__frame_has_more(frame) && has_expired(session, frame))
@@ -156,7 +156,7 @@ static bool may_submit(struct cox_session *session, struct cox__frame *frame)
 
     const bool held = cox__relocate_holds(session, frame);
     if (frame->status && (frame->unfinished || frame->pool.left))
-        cox__recover_drop(&session->spare, frame);
+        *progress |= cox__recover_drop(&session->spare, frame);
 
     return !held;
 }
@@ -164,13 +164,14 @@ static bool may_submit(struct cox_session *session, struct cox__frame *frame)
 /* Submit one band to a device that computes inside the enqueue call. */
 static bool dispatch_blocking(struct cox_session *session)
 {
+    bool progress = false;
     uint32_t reserved = 0;
 
     for (uint32_t i = 0; i < session->order.count; i++) {
         struct cox__frame *frame = cox__order_at(&session->order, i);
         if (!frame->started)
             break;
-        if (!may_submit(session, frame))
+        if (!may_submit(session, frame, &progress))
             continue;
 
         const bool offered = frame->pool.left && cox__policy_offer(session, frame, reserved, true);
@@ -180,7 +181,7 @@ static bool dispatch_blocking(struct cox_session *session)
         reserved |= reserved_by(session, frame);
     }
 
-    return false;
+    return progress;
 }
 
 /* Handle every request for a shadow run whose rows are in host memory. At most one run begins.
@@ -269,7 +270,7 @@ static bool dispatch(struct cox_session *session)
         struct cox__frame *frame = cox__order_at(&session->order, i);
         if (!frame->started && !try_start(session, i, &progress))
             break;
-        if (!may_submit(session, frame))
+        if (!may_submit(session, frame, &progress))
             continue;
 
         progress |= cox__passes_advance(session, frame);

@@ -88,16 +88,21 @@ void cox__recover_planned(struct cox_session *session)
         recover_frame(session, session->shadow.frame);
 }
 
-void cox__recover_drop(struct cox__spare *spare, struct cox__frame *frame)
+bool cox__recover_drop(struct cox__spare *spare, struct cox__frame *frame)
 {
+    bool any = frame->pool.left > 0;
     frame->pool.left = 0;
+
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (frame->bands[b].state == COX__BAND_PLANNED) {
+            any = true;
             cox__residency_note_failed(frame, b);
             cox__frame_end_band(frame, b, frame->status);
             if (frame->bands[b].kind == COX__BAND_CHECK)
                 cox__spare_release(spare);
         }
+
+    return any;
 }
 
 /* ---- wrong rows, and no device ---- */

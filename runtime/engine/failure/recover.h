@@ -13,8 +13,9 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
 /* Give the PLANNED bands of unavailable devices to others. */
 void cox__recover_planned(struct cox_session *session);
 
-/* The frame ends with an error: drop its bands that have not begun. */
-void cox__recover_drop(struct cox__spare *spare, struct cox__frame *frame);
+/* The frame ends with an error: drop its bands that have not begun. Returns whether it had any;
+ * another frame may have waited for the memory of its checks. */
+bool cox__recover_drop(struct cox__spare *spare, struct cox__frame *frame);
 
 /* A device was convicted of wrong results. In frames that are not delivered yet:
  *   The fallback device repeats its bands of the pass under way.
