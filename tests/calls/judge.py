@@ -60,13 +60,15 @@ def opened_content(path):
 
 
 def recorded_frames(path):
-    """What a device that fails must not change in the recording of a run: its sessions, and that each of their frames is
-    complete. The bands, the policy's calls and the devices differ."""
+    """What a run records in any case: the frames of its policies, a session of each device alone, and that the bands
+    of each frame are complete. Times decide about the other splits that it tries, and about the bands."""
     base = sqlite3.connect(path)
     try:
-        sessions = base.execute("select session, kind, policy, device, repeat from session order by 1").fetchall()
-        frames = base.execute("select session, frame, phase, rows, status from frame order by 1, 2").fetchall()
-        return sessions, frames, uncovered(base), base.execute("select finished from run").fetchall()
+        sound = base.execute("pragma quick_check").fetchone()[0]
+        frames = base.execute("select session, frame, phase, frame.rows, status from frame join session using (session)"
+                              " where kind = 'policy' order by 1, 2").fetchall()
+        alone = base.execute("select device from session where kind = 'solo' order by 1").fetchall()
+        return sound, frames, alone, uncovered(base), base.execute("select finished from run").fetchall()
     except sqlite3.Error as error:
         return str(error)
     finally:

@@ -73,6 +73,41 @@ static void on_done(void *user, uint64_t frame, cox_status status)
     (void)user, (void)frame, (void)status;
 }
 
+/* Without a device the others would do its rows. */
+static bool all_joined(const struct run *run, const struct lane *lane)
+{
+    struct cox_session_info info;
+    uint32_t joined = 0;
+    cox_session_info(lane->session, &info);
+
+    for (uint32_t d = 0; d < info.device_count; d++)
+        if (info.devices[d].state != COX_DEVICE_ABSENT)
+            joined |= UINT32_C(1) << info.devices[d].device;
+
+    for (uint32_t d = 0; d < run->device_count; d++)
+        if (!(joined >> d & 1))
+            return lab_fail("device %u (%s) cannot take part; choose devices with --devices", d,
+                            run->devices[d].name);
+    return true;
+}
+
+void lab__run_note_absences(struct run *run, const struct lane *lane)
+{
+    struct cox_session_info info;
+    cox_session_info(lane->session, &info);
+
+    for (uint32_t d = 0; d < info.device_count; d++) {
+        const uint32_t bit = UINT32_C(1) << d;
+        if (!info.devices[d].lost || run->absences & bit)
+            continue;
+
+        run->absences |= bit;
+        lab_fail("device %u (%s) failed during the run: other devices did some of its rows, and "
+                 "its figures are wrong",
+                 d, run->devices[d].name);
+    }
+}
+
 bool lab__run_open_lane(struct run *run, struct lane *lane, const struct cox_policy *policy)
 {
     const struct lab_run_options *options = run->options;
@@ -91,7 +126,10 @@ bool lab__run_open_lane(struct run *run, struct lane *lane, const struct cox_pol
     }
 
     cox_status status = cox_session_create(run->runtime, &params, &lane->session);
-    return status == COX_OK || lab_fail("policy %s: %s", policy->name, cox_status_text(status));
+    if (status)
+        return lab_fail("policy %s: %s", policy->name, cox_status_text(status));
+
+    return all_joined(run, lane);
 }
 
 bool lab__run_is_over(const struct run *run)

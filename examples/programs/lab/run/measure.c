@@ -227,6 +227,9 @@ static bool run_repeat(struct run *run, uint32_t repeat)
     for (uint32_t p = 0; good && p < run->phase_count; p++)
         good = run_phase(run, repeat, p);
 
+    for (uint32_t i = 0; i < run->options->policy_count; i++)
+        lab__run_note_absences(run, &run->policies[i]);
+
     if (good && repeat + 1 < run->options->repeats)
         close_policies(run);
     return good;
@@ -321,10 +324,12 @@ static int finish(struct run *run)
         return LAB_BAD;
     }
 
+    lab__run_note_absences(run, &run->references);
     lab_store_load(run->command->store, quiet_others(&run->quiet), quiet_busy(&run->quiet));
     lab__run_print_telemetry(run);
     lab__run_print(run);
-    lab_store_finish_run(run->command->store);
+    if (!run->absences)
+        lab_store_finish_run(run->command->store);
 
     if (run->options->check &&
         !lab_run_judge(run->figures, run->reference, run->phases, run->phase_count).met)
@@ -335,7 +340,7 @@ static int finish(struct run *run)
                  lab_kernel_name(run->kernel));
         status = LAB_BAD;
     }
-    if (!lab_output_written())
+    if (!lab_output_written() || run->absences)
         status = LAB_BAD;
 
     return status;

@@ -105,6 +105,7 @@ struct run {
     struct lab_sampler_cost telemetry_cost; /* set when the sampler is stopped */
     uint64_t rounds;
     int64_t number; /* in the database; 0 = nothing is recorded */
+    uint32_t absences; /* devices that missed some frames, a bit each */
     bool failed;
 };
 
@@ -121,6 +122,9 @@ bool lab__run_frames(struct run *run, struct lane *lane, uint64_t count);
 /* As lab__run_frames, and compare the outputs of a user's own kernel. `name` is the
  * contestant's. */
 bool lab__run_checked(struct run *run, struct lane *lane, uint64_t count, const char *name);
+
+/* Note and print which devices failed in the session. What is measured then is not their own. */
+void lab__run_note_absences(struct run *run, const struct lane *lane);
 
 /* A cox_report_fn whose `user` is the lane. */
 void lab__run_report(void *lane, const struct cox_frame_report *report);
