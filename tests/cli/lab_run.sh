@@ -189,6 +189,21 @@ case $status in
 *) fail "status $status" ;;
 esac
 
+# --- A device that is missing: the others would do its rows -------------------------------------------------------------
+layer=${COX_TEST_LAYER_DIR:-$bin/../tests/layers}/layer_fault.so
+if [ -f "$layer" ]; then
+    db=$work/missing.db
+    missing="--devices cpu:2x1 --rounds 1 --frames 8 --size 64x32 --kernel work -o $db"
+    export OPENCL_LAYERS="$layer"
+    export COX_FAULT_PLAN="plan: clCreateKernel at=4 error=CL_OUT_OF_HOST_MEMORY"
+    denies 1 "device [01] .* cannot take part" "a device that cannot run the kernel" $missing
+    export COX_FAULT_PLAN="plan: clEnqueueNDRangeKernel at=100 error=CL_OUT_OF_RESOURCES"
+    denies 1 "device [01] .* failed during the run" "a device that fails" $missing
+    contains out "device 0 alone"
+    holds "SELECT finished FROM run WHERE run = (SELECT max(run) FROM run)" 0
+    unset OPENCL_LAYERS COX_FAULT_PLAN
+fi
+
 # --- Lists, repeats, with and without a reserved core -------------------------------------------------------------------
 db=$work/more.db
 more="--devices cpu:2x1 --rounds 1 --frames 16 --policy ewma -o $db"
