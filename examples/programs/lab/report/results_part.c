@@ -145,7 +145,7 @@ static void warnings(const struct chapter *chapter)
     size_t begun = out->length;
     if (!run->finished)
         html_raw(out, "<li>The run was not finished when this page was made: it was "
-                      "interrupted, or is still running.</li>");
+                      "interrupted, a device failed, or it is still running.</li>");
     for (uint32_t i = 0; i < chapter->count; i++)
         frame_warning(chapter, chapter->order[i]);
 
