@@ -4,13 +4,13 @@
 #include "base/sources.h"
 #include "engine/engine.h"
 #include "host/topology.h"
+#include "store/output.h"
 #include "misuse.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Whether drivers may make a file of this name in a folder of theirs. */
 static bool is_allowed(const char *name)
@@ -117,25 +117,23 @@ static cox_status cannot_write(const cox_runtime *runtime, const char *path, int
     return COX_E_SYSTEM;
 }
 
-/* Compile into the file `params->output`. A file that is not whole is removed. */
+/* Compile into the file `params->output`. A file of before stays if that fails. */
 static cox_status compile_to_file(cox_runtime *runtime, const struct cox_compile_params *params)
 {
-    FILE *file = fopen(params->output, "wbe");
-    if (!file)
+    struct cox__output output;
+    if (!cox__output_open(&output, params->output))
         return cannot_write(runtime, params->output, errno);
 
     errno = 0;
-    cox_status status = compile(runtime, params, file);
+    cox_status status = compile(runtime, params, output.file);
     int error = errno;
-    if (fclose(file) != 0 && !status) {
+    if (!cox__output_close(&output, status == COX_OK) && !status) {
         status = COX_E_SYSTEM;
         error = errno;
     }
 
     if (status == COX_E_SYSTEM)
         cannot_write(runtime, params->output, error ? error : EIO);
-    if (status)
-        unlink(params->output);
     return status;
 }
 
