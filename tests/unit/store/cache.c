@@ -6,6 +6,7 @@
 #include "base/digest.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -291,6 +292,45 @@ Test(cache, an_entry_that_is_not_what_it_seems_is_logged_removed_and_absent)
     const size_t bytes = read_file(in_folder("name"), data, sizeof data);
     expect_damaged("one with a second name", 0);
     cr_assert_eq(read_file(in_folder("name"), data, sizeof data), bytes, "the cache does not touch it");
+}
+
+/* Open the file of the entry `key` and read it as a file of `size` bytes. */
+static const char *read_damage(int flags, size_t size)
+{
+    const int fd = open(path, flags);
+    const char *damage = "";
+    size_t bytes = 1;
+    cr_assert(fd >= 0, "%s", path);
+    errno = EINTR; /* from an earlier call */
+    cr_assert_null(cox__cache_read(fd, size, &cox__cache_kernels, key, &bytes, &damage));
+    cr_assert_eq(bytes, 0);
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return damage;
+}
+
+/* Somebody may cut a file after its size was read. */
+Test(cache, a_file_that_is_shorter_than_its_size_ends_early)
+{
+    unsigned char whole[256];
+    store(key, "payload");
+    const size_t size = read_file(path, whole, sizeof whole);
+    for (size_t cut = 0; cut < size; cut++) {
+        replace_file(path, whole, cut);
+        const char *damage = read_damage(O_RDONLY, size);
+        cr_assert_not_null(damage, "a cut at byte %zu", cut);
+        cr_assert_str_eq(damage, "it ends early", "a cut at byte %zu", cut);
+        cr_assert_eq(errno, 0, "a cut at byte %zu", cut);
+    }
+}
+
+Test(cache, a_file_that_cannot_be_read_is_not_damaged)
+{
+    unsigned char whole[256];
+    store(key, "payload");
+    cr_assert_null(read_damage(O_WRONLY, read_file(path, whole, sizeof whole)));
+    cr_assert_eq(errno, EBADF);
 }
 
 Test(cache, a_damaged_entry_can_be_stored_again)
