@@ -487,6 +487,52 @@ Test(engine_shadow, works_on_the_frame_s_own_inputs)
     }
 }
 
+enum { USED = 12, PITCH = 16 };
+static uint32_t copied, strays;
+
+/* Count the input's bytes that were copied for the third device: those of its rows, and those around them. */
+static void count_copied(const struct fake_args *args, uint32_t out)
+{
+    (void)out;
+    if (args->device != 2)
+        return;
+    const unsigned char *above = args->data[0] - PITCH;
+    for (uint32_t i = 0; i < (args->rows + 2) * PITCH; i++) {
+        const bool own = i / PITCH > 0 && i / PITCH <= args->rows && i % PITCH < USED;
+        copied += own && above[i];
+        strays += !own && above[i];
+    }
+}
+
+/* Other devices may be writing the rows next to them, and the bytes between rows are not the frame's. */
+Test(engine_shadow, copies_the_rows_of_its_band_and_nothing_else)
+{
+    static const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = PITCH, .row_bytes = USED},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = PITCH, .row_bytes = USED}};
+    struct fake_params params = slow_third;
+    params.devices[2].mode = COX_MODE_MAPPED;
+    wish((struct cox_band){2, 36, 24});
+    open_rig(&params, ROWS, USED, 1);
+    memset(cox_buffer_data(frames->in[0]), 0x55, ROWS * PITCH);
+    create_session(&(const struct cox__session_spec){.rows = ROWS,
+                                                     .binding_count = 2,
+                                                     .bindings = bindings,
+                                                     .stage_count = 1,
+                                                     .stages = &rig_stage_map,
+                                                     .params_bytes = sizeof(struct rig_params),
+                                                     .custom_policy = &cue_policy,
+                                                     .in_flight = 1,
+                                                     .no_warmup = true});
+    rig_spy_first = count_copied;
+    cr_assert_eq(cox__session_run(session, RIG_FRAME(frames, 0)), COX_OK);
+    cox_session_wait(session);
+    rig_spy_first = NULL;
+    cr_assert_eq(copied, 24 * USED);
+    cr_assert_eq(strays, 0);
+    close_rig();
+}
+
 Test(engine_shadow, its_partial_results_are_not_counted)
 {
     static const struct cox__binding bindings[] = {
