@@ -342,6 +342,32 @@ Test(engine_shadow, without_memory_for_it_the_policy_hears_that_there_are_none)
     close_rig();
 }
 
+/* A run that hangs costs the copies that it works on. A frame takes 0.3 s, because the pauses of the device become
+ * long. */
+Test(engine_shadow, after_eight_that_hang_the_policy_hears_that_there_are_none)
+{
+    enum { COPIES = 8, MORE = 6 };
+    struct fake_params params = slow_third;
+    uint32_t count = 0;
+    params.devices[0].ns_per_row = params.devices[1].ns_per_row = 5e6;
+    begin(&params, (struct cox_band){2, 0, 8},
+          &(const struct cox__session_spec){.in_flight = 1, .no_warmup = true, .device_timeout_ns = 100000000});
+    FAULT(.kind = FAKE_HANGS, .device = 2, .count = UINT32_MAX, .delay_ns = UINT64_MAX);
+    for (; !rig_logged(rig, "devices hung in them too often"); count += 3) {
+        cr_assert_lt(count, 900, "%s", rig_log(rig));
+        rig_play(rig, frames, session, count, count + 3);
+    }
+    cr_assert_eq(fake_struck(fake), COPIES);
+    const uint32_t before = cue.views_without;
+    rig_play(rig, frames, session, count, count + MORE);
+    cr_assert_eq(cue.views_without, before + MORE);
+    cr_assert_eq(fake_struck(fake), COPIES);
+    cr_assert_eq(rig_info(session).devices[2].state, COX_DEVICE_ACTIVE, "there is nothing that it could show");
+    cox_session_destroy(&session);
+    rig_frames_free(&frames);
+    END(rig); /* the memory of runs that never end is not released */
+}
+
 Test(engine_shadow, a_device_that_computes_inside_the_enqueue_call_does_none)
 {
     struct fake_params params = slow_third;
