@@ -329,3 +329,70 @@ Test(engine_warm, while_other_threads_warm_and_submit)
         end();
     }
 }
+
+static void hold_after_first(void *user, uint64_t frame, cox_status status)
+{
+    atomic_bool *held = user;
+    cr_assert_eq(status, COX_OK);
+    if (frame > 0)
+        return;
+    fake_hold(scene.fake);
+    atomic_store(held, true);
+}
+
+static void await(const atomic_bool *flag)
+{
+    for (uint32_t tries = 0; !atomic_load(flag); tries++) {
+        cr_assert_lt(tries, 60000, "%s", rig_log(scene.rig));
+        rest(1 * ms);
+    }
+}
+
+struct warmer {
+    cox_session *session;
+    cox_status status;
+    atomic_bool returned;
+};
+
+static void *warm_other(void *user)
+{
+    struct warmer *warmer = user;
+    warmer->status = cox_session_warm(warmer->session, NULL);
+    atomic_store(&warmer->returned, true);
+    return NULL;
+}
+
+/* The device hangs in the other session's warm-up. A frame of that session waits for the buffers of frame 1, and the
+ * clock stops when frame 0 is done. */
+Test(engine_warm, it_ends_without_a_device_while_a_frame_waits_for_buffers)
+{
+    static const struct fake_params one = {.device_count = 1, .devices = {{.ns_per_row = 1e9}}};
+    struct warmer warmer = {0};
+    atomic_bool held = false;
+    pthread_t thread;
+    begin_new(&one, true, 3600000 * ms);
+    cr_assert_eq(shape_session(scene.frames, &(const struct cox__session_spec){.device_timeout_ns = 100 * ms},
+                               &warmer.session),
+                 COX_OK);
+    fake_hold(scene.fake);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct cox__frame_spec frame = shape_frame(scene.frames, i);
+        cr_assert_eq(cox__session_submit(scene.session, &frame, hold_after_first, &held), COX_OK);
+    }
+    cr_assert(fake_await_running(scene.fake, 2));
+    FAULT(.kind = FAKE_HANGS, .delay_ns = UINT64_MAX);
+    FAULT(.kind = FAKE_INSTANCE_FAILS, .count = UINT32_MAX, .status = COX_E_DEVICE_LOST); /* no retry works */
+    cr_assert_eq(pthread_create(&thread, NULL, warm_other, &warmer), 0);
+    cr_assert(fake_await_running(scene.fake, 3));
+    const struct cox__frame_spec waiting = shape_frame(scene.frames, 1);
+    cr_assert_eq(cox__session_submit(warmer.session, &waiting, ignore, NULL), COX_OK);
+    fake_release(scene.fake);
+    await(&held);
+    await(&warmer.returned);
+    pthread_join(thread, NULL);
+    cr_assert_eq(warmer.status, COX_E_NO_DEVICE);
+    fake_release(scene.fake);
+    cr_assert_eq(cox_session_wait(scene.session), COX_OK);
+    cox_session_destroy(&warmer.session);
+    end();
+}
