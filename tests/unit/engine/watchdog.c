@@ -2,8 +2,10 @@
  * until fake_unblock.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
+#include "engine/failure/watchdog.h"
 #include "scene_test.h"
 #include <pthread.h>
+#include <unistd.h>
 
 TestSuite(engine_watchdog, .timeout = 600);
 
@@ -165,4 +167,53 @@ Test(engine_watchdog, a_thread_in_run_is_kept_alone)
         cr_assert_str_empty(shape_check(scene.frames, 61));
         end();
     }
+}
+
+/* ---- the watchdog alone, on a real clock ---- */
+
+enum { TRIES = 60000 /* at least one millisecond each */ };
+
+static struct {
+    struct cox__watchdog *watchdog;
+    struct cox__stuck_thread *stuck;
+    atomic_bool revoked;
+} alone;
+
+static void on_revoked(void *ctx, void *session, void *instance, int role, struct cox__stuck_thread *thread)
+{
+    (void)ctx, (void)session, (void)instance, (void)role;
+    alone.stuck = thread;
+    atomic_store(&alone.revoked, true);
+}
+
+static void ignore_after(void *ctx)
+{
+    (void)ctx;
+}
+
+/* Make a driver call that returns when the lock is revoked. */
+static void call_driver(void *ctx)
+{
+    (void)ctx;
+    cox__watchdog_expect(alone.watchdog, NULL, NULL, 0);
+    const struct cox__driver_call call = cox__watchdog_call_begin(alone.watchdog);
+    for (uint32_t tries = 0; !atomic_load(&alone.revoked) && tries < TRIES; tries++)
+        rest(1 * ms);
+    if (!cox__watchdog_call_end(&call))
+        cox__watchdog_call_abandon(&call);
+}
+
+/* The watchdog's thread looks for two seconds after the last call, then it sleeps. If the machine is so busy that it
+ * does not sleep yet, the test passes too. */
+Test(engine_watchdog, a_call_after_a_long_pause_is_watched_too)
+{
+    const struct cox__watchdog_handler handler = {.revoked = on_revoked, .after = ignore_after};
+    cr_assert_eq(cox__watchdog_create(&alone.watchdog, &handler), COX_OK);
+    cr_assert_eq(cox__watchdog_start(alone.watchdog), COX_OK);
+    sleep(3);
+    cr_assert_eq(cox__watchdog_run_locked(alone.watchdog, true, 0, call_driver, NULL), COX__LOCK_REVOKED);
+    cr_assert(atomic_load(&alone.stuck->returned));
+    cox__watchdog_release(alone.watchdog, alone.stuck);
+    cr_assert(cox__watchdog_stop(alone.watchdog));
+    cox__watchdog_destroy(&alone.watchdog);
 }
