@@ -564,15 +564,11 @@ static bool plan_fetches_for(struct cox_session *session, struct cox__frame *fra
 }
 
 /* Start nothing more of this pass. The frame restarts from its inputs when its running bands have
- * ended. */
+ * ended. Its fetches are among them, so by then none of their rows is COMING. */
 static void request_restart(struct cox__frame *frame)
 {
     frame->again = true;
     frame->pool.left = 0;
-
-    for (uint32_t i = 0; i < frame->pipeline->binding_count; i++)
-        if (!frame->held.kept[i])
-            cox__row_set_clear(rows_at(frame, i, COMING));
 
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (frame->bands[b].state == COX__BAND_PLANNED) {
