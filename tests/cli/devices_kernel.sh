@@ -132,6 +132,20 @@ printf x | dd of=code bs=1 seek=5000 conv=notrunc 2>/dev/null
 expect_status 1 'damaged code' ./app none code
 contains out 'the compiled code is damaged'
 
+# A file of before stays until the new one is whole. A link stays, and what a killed process left is reused.
+echo before >kept
+denies 1 'scale.h' 'a source that does not compile' --compile --devices cpu --output kept scale.cl
+equal "$(cat kept)" before 'the file of before'
+ln -s kept link
+echo garbage >kept.tmp
+run 0 'a link as output' --compile --devices cpu --options -DBITS=1 --headers headers --library change.cl --output link scale.cl
+check 'the link is gone' [ -L link ]
+check 'a temporary file is left' [ ! -e kept.tmp ]
+expect_status 0 'an application with code from a link' ./app none kept
+ln -s /dev/null kept.tmp
+denies 1 'cannot write kept' 'a link in place of the temporary file' --compile --devices cpu --options -DBITS=1 \
+    --headers headers --library change.cl --output kept scale.cl
+
 # --- Errors ---
 denies 1 'scale.h' 'a header is missing' --compile --devices cpu scale.cl
 denies 1 'the sources do not link' 'a library is missing' --compile --devices cpu --headers headers scale.cl
