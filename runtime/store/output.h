@@ -16,8 +16,8 @@ struct cox__output {
 /* False with errno, and nothing is open. */
 bool cox__output_open(struct cox__output *output, const char *path);
 
-/* Close the file. With `keep`, put it in its place, or else remove it. False with errno if it is not
- * in its place. */
+/* Close the file. With `keep`, put it in its place, or else remove it. False with errno if it is
+ * not in its place. */
 bool cox__output_close(struct cox__output *output, bool keep);
 
 #endif

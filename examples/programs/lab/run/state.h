@@ -104,7 +104,7 @@ struct run {
     struct lab_sampler *sampler;
     struct lab_sampler_cost telemetry_cost; /* set when the sampler is stopped */
     uint64_t rounds;
-    int64_t number; /* in the database; 0 = nothing is recorded */
+    int64_t number;    /* in the database; 0 = nothing is recorded */
     uint32_t absences; /* devices that missed some frames, a bit each */
     bool failed;
 };
