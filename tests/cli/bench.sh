@@ -51,6 +51,12 @@ run 0 "start" start --devices cpu --size 320x180
 contains out "^blocking   cox_session_create returned after " "^background cox_session_create returned after "
 contains out "bar: in the background, return within 5 ms, "
 run 0 "frames" frames --devices cpu --frames 10 --size 320x180
+layer=${COX_TEST_LAYER_DIR:-$bin/../tests/layers}/layer_fault.so
+if [ -f "$layer" ]; then
+    export OPENCL_LAYERS="$layer" COX_FAULT_PLAN="plan: clEnqueueNDRangeKernel at=40 error=CL_OUT_OF_RESOURCES"
+    denies 1 "a device failed" "a device that fails" frames --devices cpu --frames 10 --size 320x180
+    unset OPENCL_LAYERS COX_FAULT_PLAN
+fi
 run 0 "passes on one device" passes --devices cpu --size 320x200 --frames 10
 contains out "an empty second pass, .* us \(" "two sessions one after the other: [0-9.]* times"
 counts 1 out "ms per frame"

@@ -9,6 +9,7 @@
 #include "json_members.h"
 #include "lines.h"
 #include "message.h"
+#include "session.h"
 
 #include <math.h>
 #include <semaphore.h>
@@ -41,7 +42,7 @@ static cox_status open_session(struct bench *bench, uint32_t in_flight, cox_sess
 
     work_pipeline_fill(&pipeline, &bench->shape, -1, 1, &params);
     params.in_flight = in_flight;
-    const cox_status status = cox_session_create(bench->runtime, &params, session);
+    const cox_status status = bench_session_create(bench->runtime, &params, session);
     if (status)
         return status;
 
@@ -91,7 +92,7 @@ static bool calibrate(struct bench *bench, double target_ns, double *ns)
         *ns = 0;
         if (open_session(bench, 1, &session) == COX_OK)
             *ns = frame_ns(bench, session, 1);
-        cox_session_destroy(&session);
+        bench_session_destroy(&session);
         if (*ns <= 0)
             return bench_fail("a short frame failed");
         if (*ns > 0.8 * target_ns && *ns < 1.5 * target_ns)
@@ -142,7 +143,7 @@ static bool measure_destroy(struct bench *bench, double *ms)
         cox_buffer_destroy(&bench->buffers[SETS - 1][b]);
     *ms = (double)(now_ns() - began) / 2e6;
     await(bench, submitted);
-    cox_session_destroy(&session);
+    bench_session_destroy(&session);
     for (int b = 0; b < 2 && good; b++)
         good = cox_buffer_create(bench->runtime, bench->shape.pitch_bytes * ROWS,
                                  &bench->buffers[SETS - 1][b]) == COX_OK;
@@ -167,7 +168,7 @@ static bool measure_cancel(struct bench *bench, double *frames)
 
     const uint64_t began = now_ns();
     good = good && cox_session_cancel(session) == COX_OK;
-    cox_session_destroy(&session);
+    bench_session_destroy(&session);
     *frames = 0;
     if (one_ns > 0)
         *frames = (double)(now_ns() - began) / one_ns;

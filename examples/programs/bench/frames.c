@@ -7,6 +7,7 @@
 #include "common/now.h"
 #include "json_members.h"
 #include "message.h"
+#include "session.h"
 #include "open_runtime.h"
 
 #include <stdlib.h>
@@ -167,10 +168,10 @@ static bool make_session(struct world *world)
     if (status == COX_OK)
         status = cox_video_prepare(&shape, &settings, &world->constants);
     if (status == COX_OK)
-        status = cox_session_create(world->runtime,
-                                    &(const struct cox_session_params){.pipeline = pipeline,
-                                                                       .in_flight = IN_FLIGHT},
-                                    &world->session);
+        status = bench_session_create(world->runtime,
+                                      &(const struct cox_session_params){.pipeline = pipeline,
+                                                                         .in_flight = IN_FLIGHT},
+                                      &world->session);
     cox_pipeline_destroy(&pipeline);
 
     return bench_good(status, NULL);
@@ -348,11 +349,11 @@ static bool measure(struct world *world, uint32_t frames)
 
 static void free_world(struct world *world)
 {
-    cox_session_destroy(&world->session);
+    bench_session_destroy(&world->session);
 
     for (enum form form = 0; form < FORMS; form++) {
         struct pictures *pictures = &world->pictures[form];
-        cox_video_stream_destroy(&world->streams[form]);
+        bench_session_destroy_stream(&world->streams[form]);
         for (int set = 0; set < SETS; set++) {
             cox_video_image_destroy(&pictures->in[set]);
             cox_video_image_destroy(&pictures->out[set]);

@@ -8,6 +8,7 @@
 #include "common/quantiles.h"
 #include "device_list.h"
 #include "message.h"
+#include "session.h"
 #include "open_runtime.h"
 #include "plane.h"
 
@@ -53,7 +54,7 @@ static bool make_session(const struct kernels *kernels, uint32_t device,
     params->report = on_report;
     params->report_user = entrant;
     params->profile = true;
-    cox_status status = cox_session_create(kernels->runtime, params, &entrant->session);
+    cox_status status = bench_session_create(kernels->runtime, params, &entrant->session);
 
     return bench_good(status, "session");
 }
@@ -277,7 +278,7 @@ static bool measure_device(struct kernels *kernels, uint32_t device)
         good = add_entrant(kernels, device, e);
     good = good && run_rounds(kernels);
     for (uint32_t e = 0; e < KERNELS_ENTRANTS; e++)
-        cox_session_destroy(&kernels->entrants[e].session);
+        bench_session_destroy(&kernels->entrants[e].session);
     if (good && kernels_is_cpu(kernels))
         good = bench_vectors(kernels->runtime, device, kernels->rounds, &kernels->quiet,
                              &kernels->vectors);

@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "common/plain_output.h"
 #include "message.h"
+#include "session.h"
 
 #include <getopt.h>
 #include <string.h>
@@ -63,6 +64,8 @@ int main(int argc, char **argv)
         return EXIT_BAD;
     }
 
+    if (bench_session_any_missing())
+        return EXIT_BAD;
     if (check && !met)
         return EXIT_MISSED;
 

@@ -14,6 +14,7 @@
 #include "json_members.h"
 #include "lines.h"
 #include "message.h"
+#include "session.h"
 #include "open_runtime.h"
 
 #include <inttypes.h>
@@ -193,7 +194,7 @@ static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t dev
     work_pipeline_fill(&stand->pipeline, &stand->shape, -1, 1, &params);
     stand->constants = work_constants_of(&stand->shape);
     size_t bytes = stand->shape.rows * stand->shape.pitch_bytes;
-    cox_status status = cox_session_create(runtime, &params, &stand->session);
+    cox_status status = bench_session_create(runtime, &params, &stand->session);
     for (int i = 0; i < 2 && status == COX_OK; i++)
         status = cox_buffer_create(runtime, bytes, &stand->buffers[i]);
     if (!bench_good(status, info->name))
@@ -211,7 +212,7 @@ static bool stand_create(struct stand *stand, cox_runtime *runtime, uint32_t dev
 
 static void stand_destroy(struct stand *stand)
 {
-    cox_session_destroy(&stand->session);
+    bench_session_destroy(&stand->session);
     cox_buffer_destroy(&stand->buffers[0]);
     cox_buffer_destroy(&stand->buffers[1]);
     for (int f = 0; f < BENCH_HAND_FORMS; f++)

@@ -15,6 +15,7 @@
 #include "json_members.h"
 #include "lines.h"
 #include "message.h"
+#include "session.h"
 #include "open_runtime.h"
 #include "plane.h"
 
@@ -116,7 +117,7 @@ static bool open_session(struct bench *bench, struct entrant *entrant,
         params.devices = devices.text;
     entrant->reads[s] = reads;
     entrant->writes[s] = writes;
-    const cox_status status = cox_session_create(bench->runtime, &params, &entrant->sessions[s]);
+    const cox_status status = bench_session_create(bench->runtime, &params, &entrant->sessions[s]);
 
     return bench_good(status, entrant->name);
 }
@@ -642,7 +643,7 @@ bool bench_passes(const struct bench_options *options, bool *met)
     const bool good = run(bench, parts, options, met);
     for (uint32_t e = 0; e < bench->entrant_count; e++)
         for (int s = 0; s < 2; s++)
-            cox_session_destroy(&bench->entrants[e].sessions[s]);
+            bench_session_destroy(&bench->entrants[e].sessions[s]);
 
     for (int b = 0; b < SETS * BUFFERS; b++)
         cox_buffer_destroy(&bench->buffers[b / BUFFERS][b % BUFFERS]);

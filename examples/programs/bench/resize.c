@@ -8,6 +8,7 @@
 #include "common/now.h"
 #include "json_members.h"
 #include "message.h"
+#include "session.h"
 #include "open_runtime.h"
 #include "stream_frames.h"
 
@@ -66,11 +67,11 @@ struct size {
 static cox_status create_session(cox_runtime *runtime, const struct size *size,
                                  cox_session *warm_start, cox_session **session)
 {
-    return cox_session_create(runtime,
-                              &(const struct cox_session_params){.pipeline = size->pipeline,
-                                                                 .in_flight = IN_FLIGHT,
-                                                                 .warm_start = warm_start},
-                              session);
+    return bench_session_create(runtime,
+                                &(const struct cox_session_params){.pipeline = size->pipeline,
+                                                                   .in_flight = IN_FLIGHT,
+                                                                   .warm_start = warm_start},
+                                session);
 }
 
 static cox_status submit_frames(cox_session *session, struct size *size, uint32_t frames,
@@ -128,12 +129,12 @@ static cox_status by_hand(cox_runtime *runtime, struct size *sizes, uint32_t fra
             status = cox_session_wait(session); /* keep deliveries in order */
         if (status == COX_OK)
             status = submit_frames(next, size, frames, deliveries);
-        cox_session_destroy(&session);
+        bench_session_destroy(&session);
         session = next;
         next = NULL;
     }
 
-    cox_session_destroy(&session);
+    bench_session_destroy(&session);
     if (status)
         return status;
 
@@ -215,7 +216,7 @@ static cox_status as_stream(cox_runtime *runtime, struct size *sizes, uint32_t f
 
     if (status != COX_E_SYSTEM)
         pthread_join(thread, NULL);
-    cox_video_stream_destroy(&sending.stream);
+    bench_session_destroy_stream(&sending.stream);
     if (status == COX_OK)
         status = sending.status;
     if (status == COX_OK)
@@ -273,7 +274,7 @@ static cox_status measure(cox_runtime *runtime, struct size *sizes, uint32_t fra
     *create_ms = (double)(now_ns() - began) / 1e6;
     if (status == COX_OK)
         status = submit_frames(first, &sizes[0], frames, &deliveries);
-    cox_session_destroy(&first);
+    bench_session_destroy(&first);
 
     for (int f = 0; f < FORMS && status == COX_OK; f++) {
         struct form *form = &forms[f];

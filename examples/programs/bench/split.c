@@ -10,6 +10,7 @@
 #include "json_members.h"
 #include "lines.h"
 #include "message.h"
+#include "session.h"
 #include "split_policies.h"
 
 #include <math.h>
@@ -99,7 +100,7 @@ static bool lane_create(struct bench *bench, struct lane *lane, const struct cox
     params.custom_policy = policy;
     params.report = on_report;
     params.report_user = lane;
-    cox_status status = cox_session_create(bench->runtime, &params, &lane->session);
+    cox_status status = bench_session_create(bench->runtime, &params, &lane->session);
 
     return bench_good(status, "session");
 }
@@ -657,9 +658,9 @@ bool bench_split(const struct bench_options *options, bool *met)
             print_text(options, &machine, bench, &result);
     }
 
-    cox_session_destroy(&bench->blind.session);
-    cox_session_destroy(&bench->policy.session);
-    cox_session_destroy(&bench->sweep.session);
+    bench_session_destroy(&bench->blind.session);
+    bench_session_destroy(&bench->policy.session);
+    bench_session_destroy(&bench->sweep.session);
     cox_buffer_destroy(&bench->buffers[0]);
     cox_buffer_destroy(&bench->buffers[1]);
     cox_runtime_destroy(&bench->runtime);

@@ -8,6 +8,7 @@
 #include "common/now.h"
 #include "json_members.h"
 #include "message.h"
+#include "session.h"
 #include "open_runtime.h"
 #include "stream_frames.h"
 
@@ -50,17 +51,17 @@ static cox_status start(cox_runtime *runtime, const struct bench_options *option
 
     const uint64_t began = now_ns();
     if (status == COX_OK)
-        status = cox_session_create(runtime,
-                                    &(const struct cox_session_params){.pipeline = pipeline,
-                                                                       .warmup = warmup},
-                                    &session);
+        status = bench_session_create(runtime,
+                                      &(const struct cox_session_params){.pipeline = pipeline,
+                                                                         .warmup = warmup},
+                                      &session);
     form->create_ms[turn] = (double)(now_ns() - began) / 1e6;
     if (status == COX_OK)
         status = cox_session_run(session, &(const struct cox_frame){.buffers = frames.buffers[0],
                                                                     .constants = &constants});
     form->first_ms[turn] = (double)(now_ns() - began) / 1e6;
 
-    cox_session_destroy(&session);
+    bench_session_destroy(&session);
     cox_pipeline_destroy(&pipeline);
     stream_frames_free(&frames);
 

@@ -12,6 +12,7 @@
 #include "common/policies/registry.h"
 #include "device_list.h"
 #include "message.h"
+#include "session.h"
 #include "open_runtime.h"
 #include "stream_bars.h"
 #include "stream_print.h"
@@ -81,7 +82,7 @@ static bool add_library(struct stream *stream, enum stream_kind kind,
     params.report = on_report;
     params.report_user = stream;
     params.profile = kind == STREAM_PROFILED;
-    cox_status status = cox_session_create(stream->runtime, &params, &entrant->session);
+    cox_status status = bench_session_create(stream->runtime, &params, &entrant->session);
     if (!bench_good(status, "session"))
         return false;
     cox_session_info(entrant->session, &info);
@@ -149,7 +150,7 @@ static bool add_entrants(struct stream *stream)
 static void remove_entrants(struct stream *stream)
 {
     for (uint32_t e = 0; e < stream->entrant_count; e++)
-        cox_session_destroy(&stream->entrants[e].session);
+        bench_session_destroy(&stream->entrants[e].session);
     stream->entrant_count = 0;
 }
 

@@ -8,6 +8,7 @@
 #include "common/now.h"
 #include "media/half.h"
 #include "message.h"
+#include "session.h"
 
 #include <math.h>
 
@@ -75,7 +76,7 @@ static cox_status open_session(cox_runtime *runtime, uint32_t device,
         const struct bench_device_list list = bench_device_list(&device, 1);
         const struct cox_session_params params = {
             .pipeline = pipeline, .policy = "single", .in_flight = 1, .devices = list.text};
-        status = cox_session_create(runtime, &params, session);
+        status = bench_session_create(runtime, &params, session);
     }
 
     cox_pipeline_destroy(&pipeline);
@@ -117,7 +118,7 @@ static cox_status open_contest(cox_runtime *runtime, uint32_t device, const stru
 static void close_contest(struct contest *contest)
 {
     for (uint32_t v = 0; v < VARIANTS; v++)
-        cox_session_destroy(&contest->sessions[v]);
+        bench_session_destroy(&contest->sessions[v]);
     cox_buffer_destroy(&contest->buffers[0]);
     cox_buffer_destroy(&contest->buffers[1]);
 }

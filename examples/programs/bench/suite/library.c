@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "library.h"
 #include "bench/message.h"
+#include "bench/session.h"
 #include "common/now.h"
 
 #include <stdlib.h>
@@ -106,7 +107,7 @@ static bool make(struct suite_library *library, cox_runtime *runtime, const char
     params.in_flight = IN_FLIGHT;
     params.report = on_report;
     params.report_user = library;
-    if (!bench_good(cox_session_create(runtime, &params, &library->session), "session"))
+    if (!bench_good(bench_session_create(runtime, &params, &library->session), "session"))
         return false;
     cox_session_info(library->session, &info);
     library->device_count = info.device_count;
@@ -144,7 +145,7 @@ void suite_library_destroy(struct suite_library **library)
     if (!*library)
         return;
 
-    cox_session_destroy(&(*library)->session);
+    bench_session_destroy(&(*library)->session);
     for (uint32_t m = 0; m < SUITE_MEMORIES_MAX; m++)
         cox_buffer_destroy(&(*library)->buffers[m]);
     free(*library);
