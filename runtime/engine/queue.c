@@ -115,7 +115,9 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     slot->deadline_ns = UINT64_MAX;
     slot->frame_index = frame->index;
     slot->posted_early = false;
-    slot->copiers = find_copiers(slot->queue, frame);
+    slot->copiers = 0;
+    if (frame->bands[band].kind != COX__BAND_FETCH) /* it reads rows of bands that have ended */
+        slot->copiers = find_copiers(slot->queue, frame);
 
     job->frame = frame;
     job->pass = frame->pass;
