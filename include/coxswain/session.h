@@ -645,8 +645,8 @@ struct cox_compile_params {
     const struct cox_source *libraries; /* as in cox_session_params */
 
     /* A file to write, whose content is for cox_pass.code: a binary for each device. It suits the
-     * same devices, drivers and version of the library alone. It replaces a file of before when it
-     * is whole; until then it is written as `output`.tmp. NULL = no file. */
+     * same devices, drivers and version of the library alone. It is written as `output`.tmp and
+     * renamed when it is whole, so an existing file is never lost. NULL = no file. */
     const char *output;
 };
 

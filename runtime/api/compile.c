@@ -117,7 +117,7 @@ static cox_status cannot_write(const cox_runtime *runtime, const char *path, int
     return COX_E_SYSTEM;
 }
 
-/* Compile into the file `params->output`. A file of before stays if that fails. */
+/* Compile into the file `params->output`. An existing file stays if that fails. */
 static cox_status compile_to_file(cox_runtime *runtime, const struct cox_compile_params *params)
 {
     struct cox__output output;

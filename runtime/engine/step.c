@@ -147,7 +147,8 @@ static bool has_expired(struct cox_session *session, const struct cox__frame *fr
     return false;
 }
 
-/* Whether bands of the frame may be submitted now. */
+/* Whether bands of the frame may be submitted now. Sets *progress if it drops bands of a frame that
+ * has failed. */
 static bool may_submit(struct cox_session *session, struct cox__frame *frame, bool *progress)
 {
     cox__frame_note_cancel(&session->counts, frame);

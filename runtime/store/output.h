@@ -1,4 +1,4 @@
-/* A file that appears in its place when it is whole. Until then a file of before stays. Called by
+/* A file that appears in its place when it is whole. Until then an existing file stays. Called by
  * cox_compile.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_STORE_OUTPUT_H
