@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check/check.h"
 #include "checking.h"
+#include "engine/admission.h"
 #include "engine/device.h"
 #include "engine/engine.h"
 #include "engine/failure/directory.h"
@@ -133,7 +134,6 @@ static void free_session(cox_session *session)
     cox__directory_free(session);
     cox__pipeline_clear(&session->pipeline);
 
-    pthread_cond_destroy(&session->slots.freed);
     pthread_cond_destroy(&session->delivered);
     pthread_mutex_destroy(&session->lock);
     free(session);
@@ -202,7 +202,6 @@ static cox_session *new_session(cox_runtime *runtime, const struct cox__session_
                                       params->policy_options->objective != COX_OBJECTIVE_ENERGY;
 
     pthread_mutex_init(&session->lock, NULL);
-    pthread_cond_init(&session->slots.freed, NULL);
     pthread_cond_init(&session->delivered, NULL);
     return session;
 }
@@ -294,6 +293,7 @@ static cox_status create(cox_runtime *runtime, const struct cox__session_spec *p
         return COX_E_NOMEM;
 
     status = prepare_pipeline(session, params, devices, count);
+    session->pipeline.watched = session->settings.polls_closely && runtime->polls_inline;
     if (status == COX_OK)
         status = cox__checking_begin(session, params, devices, count);
     if (status == COX_OK)
@@ -575,126 +575,37 @@ static cox_status check_frame(const cox_session *session, const struct cox__fram
     return COX_OK;
 }
 
-static void run_done(void *user, uint64_t frame, cox_status status);
-
-static void fill_frame(struct cox__frame *slot, const cox_session *session,
-                       const struct cox__frame_spec *frame, cox_done_fn *done, void *user)
-{
-    for (uint32_t i = 0; i < frame->buffer_count; i++) {
-        slot->buffers[i] = frame->buffers[i];
-        if (slot->buffers[i])
-            atomic_fetch_add(&frame->buffers[i]->refs, 1);
-    }
-
-    const size_t params_bytes = session->pipeline.params_bytes;
-    if (frame->params)
-        memcpy(slot->params, frame->params, params_bytes);
-    else
-        memset(slot->params, 0, params_bytes);
-    if (session->pipeline.pass_count > 1)
-        memcpy(slot->given_params, slot->params, params_bytes);
-
-    slot->fetch = frame->fetch;
-    slot->done = done;
-    slot->awaited = done == run_done;
-    slot->user = user;
-}
-
-/* Note when the frame was submitted, and until when it is wanted. */
-static void set_times(struct cox__frame *slot, const cox_session *session,
-                      const struct cox__frame_spec *frame)
-{
-    struct cox__backend *backend = session->runtime->backend;
-    slot->submit_ns = backend->ops->now_ns(backend);
-
-    /* 0 means the session's deadline, UINT64_MAX none. */
-    slot->deadline_ns = frame->deadline_ns;
-    if (!slot->deadline_ns)
-        slot->deadline_ns = session->settings.deadline_ns;
-    if (slot->deadline_ns == UINT64_MAX)
-        slot->deadline_ns = 0;
-
-    slot->expiry_ns = UINT64_MAX;
-    if (frame->late == COX_LATE_DROP && slot->deadline_ns)
-        slot->expiry_ns = cox__later(slot->submit_ns, slot->deadline_ns);
-}
-
-/* Take a free slot; wait for one unless `nowait`. NULL if no slot is free. Called with the lock
- * held. */
-static struct cox__frame *take_slot(cox_session *session, bool in_callback, bool nowait)
-{
-    while (!session->slots.free && !session->no_device && !nowait)
-        pthread_cond_wait(&session->slots.freed, &session->lock);
-
-    if (session->no_device)
-        return NULL;
-
-    struct cox__frame *slot = session->slots.reserved;
-    if (in_callback && slot) {
-        session->slots.reserved = NULL;
-        return slot;
-    }
-
-    slot = session->slots.free;
-    if (slot)
-        session->slots.free = slot->next_free;
-    return slot;
-}
-
-/* `*wake`: the scheduler thread has to be woken for the frame. */
-static cox_status submit(cox_session *session, const struct cox__frame_spec *frame,
-                         cox_done_fn *done, void *user, bool *wake)
+static cox_status submit(cox_session *session, struct cox__submission *submission)
 {
     static const struct cox__frame_spec empty = {0};
-    if (!frame)
-        frame = &empty;
-    *wake = false;
+    if (!submission->frame)
+        submission->frame = &empty;
+    submission->wake = false;
     if (!session || cox__misuse_forked(session->runtime, "cox_session_submit"))
         return COX_E_INVALID;
 
     cox_status status = COX_OK;
-    if (!frame->fetch)
-        status = check_frame(session, frame);
-    if (status == COX_OK && !frame->fetch)
-        status = cox__checking_frame(session, frame);
+    if (!submission->frame->fetch)
+        status = check_frame(session, submission->frame);
+    if (status == COX_OK && !submission->frame->fetch)
+        status = cox__checking_frame(session, submission->frame);
     if (status)
         return status;
 
-    const bool in_callback = cox__watchdog_is_held_here(session->runtime->watchdog);
-    pthread_mutex_lock(&session->lock);
-    struct cox__frame *slot = take_slot(session, in_callback, frame->nowait || in_callback);
-    if (!slot) {
-        status = COX_E_BUSY;
-        if (session->no_device) {
-            status = COX_E_NO_DEVICE;
-            *wake = true; /* the devices are tried again */
-        }
-        pthread_mutex_unlock(&session->lock);
-        return status;
-    }
-
-    fill_frame(slot, session, frame, done, user);
-    slot->index = session->counts.next_index;
-    session->counts.next_index += !frame->fetch;
-    slot->number = atomic_fetch_add(&session->runtime->frames_submitted, 1);
-    set_times(slot, session, frame);
-    session->counts.under_way++;
-
-    /* Under the lock, so that requests queue up in the order of their indices. */
-    *wake = cox__engine_request(session->runtime, &slot->request);
-    pthread_mutex_unlock(&session->lock);
-    return COX_OK;
+    submission->in_callback = cox__watchdog_is_held_here(session->runtime->watchdog);
+    status = cox__admission_submit(session, submission);
+    if (status == COX_E_NO_DEVICE)
+        cox__loop_wake(session->runtime->loop); /* the devices are tried again */
+    return status;
 }
 
 cox_status cox__session_submit(cox_session *session, const struct cox__frame_spec *frame,
                                cox_done_fn *done, void *user)
 {
-    bool wake;
-    const cox_status status = submit(session, frame, done, user, &wake);
-    if (wake && status == COX_OK)
+    struct cox__submission submission = {.frame = frame, .done = done, .user = user};
+    const cox_status status = submit(session, &submission);
+    if (submission.wake)
         cox__engine_wake(session->runtime);
-    else if (wake) /* no device is left: try them again */
-        cox__loop_wake(session->runtime->loop);
 
     return status;
 }
@@ -743,16 +654,14 @@ static void run_done(void *user, uint64_t frame, cox_status status)
 cox_status cox__session_run(cox_session *session, const struct cox__frame_spec *frame)
 {
     struct run_wait wait = {.session = session};
-    bool wake;
+    struct cox__submission submission = {
+        .frame = frame, .done = run_done, .user = &wait, .awaited = true};
     if (!session || cox__misuse(session->runtime, "cox_session_run"))
         return COX_E_INVALID;
 
-    const cox_status status = submit(session, frame, run_done, &wait, &wake);
-    if (status) {
-        if (wake)
-            cox__loop_wake(session->runtime->loop);
+    const cox_status status = submit(session, &submission);
+    if (status)
         return status;
-    }
 
     if (!cox__engine_await(session->runtime, &wait.done)) {
         pthread_mutex_lock(&session->lock);

@@ -4,6 +4,7 @@
  * Takes the oldest frame off struct cox__order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "deliver.h"
+#include "admission.h"
 #include "base/bounds.h"
 #include "buffers.h"
 #include "device.h"
@@ -91,7 +92,7 @@ static void hand_back(struct cox_session *session, struct cox__frame *frame)
     frame->started = false;
     if (!frame->fetch)
         count(&session->counts, status, done);
-    cox__frame_put_back(&session->slots, frame);
+    cox__admission_put_back(session, frame);
     pthread_mutex_unlock(&session->lock);
 
     if (done)

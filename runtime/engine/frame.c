@@ -133,18 +133,6 @@ bool cox__frame_has_more(const struct cox__frame *frame)
     return more;
 }
 
-void cox__frame_put_back(struct cox__frame_slots *slots, struct cox__frame *frame)
-{
-    if (!slots->reserved) {
-        slots->reserved = frame;
-        return;
-    }
-
-    frame->next_free = slots->free;
-    slots->free = frame;
-    pthread_cond_signal(&slots->freed);
-}
-
 static bool add_band(struct cox__frame *frame, uint32_t device, uint32_t first_row, uint32_t rows,
                      uint32_t attempt)
 {

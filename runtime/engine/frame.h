@@ -33,11 +33,6 @@ bool cox__frame_is_complete(const struct cox__frame *frame);
 /* Whether rows of the frame, of this pass or a later one, have yet to begin on a device. */
 bool cox__frame_has_more(const struct cox__frame *frame);
 
-/* Put the slot of a finished frame back. It becomes `reserved`, for a frame that the callback will
- * submit, if no slot is reserved. Otherwise it joins the free list. Call it under the session's
- * lock. */
-void cox__frame_put_back(struct cox__frame_slots *slots, struct cox__frame *frame);
-
 /* Add PLANNED bands for these rows of the pass on one device, none longer than the device can hold.
  * False: the frame has too many bands. */
 bool cox__frame_add(const struct cox__devices *devices, struct cox__frame *frame, uint32_t device,

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 struct cox__frame;
+struct cox__submission;
 
 /* ---- requests ---- */
 
@@ -53,13 +54,12 @@ struct cox__profile {
 
 /* ---- guarded by the session's lock ---- */
 
-/* The frame slots; the lock guards `free` and `reserved`. api/session.c takes slots, and frame.c
- * puts them back. */
+/* The frame slots; the lock guards all but `all`. admission.c takes slots and puts them back. */
 struct cox__frame_slots {
     struct cox__frame *all; /* in_flight + 1, constant */
     struct cox__frame *free;
     struct cox__frame *reserved; /* for a frame that a callback submits; NULL = in use */
-    pthread_cond_t freed;        /* for submitters */
+    struct cox__submission *waiting; /* for a free slot, the oldest first */
 };
 
 /* A session's frames in numbers, guarded by the lock. api/session.c counts submitted frames,

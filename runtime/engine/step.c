@@ -675,6 +675,9 @@ bool cox__step_inline(struct cox_runtime *runtime, uint64_t *next_ns)
         plan_next(session, false, next_ns);
     }
 
+    /* A delivery may have submitted a frame that waited for a slot. */
+    more |= atomic_load(&runtime->requests.head) != NULL;
+
     /* A frame of another session may have waited for the buffers. */
     return more || (delivered && runtime->active && runtime->active->next_active);
 }

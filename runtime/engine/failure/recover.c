@@ -3,6 +3,7 @@
  * read and written in place are not repeated. The engine's steps call it after a failure.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "recover.h"
+#include "engine/admission.h"
 #include "engine/device.h"
 #include "engine/frame.h"
 #include "engine/order.h"
@@ -181,8 +182,8 @@ bool cox__recover_no_device(struct cox_session *session, uint64_t now_ns, uint64
 
     pthread_mutex_lock(&session->lock);
     session->no_device = true;
-    pthread_cond_broadcast(&session->slots.freed); /* submitters stop waiting for a slot */
-    pthread_cond_broadcast(&session->delivered);   /* threads stop waiting for a warm-up */
+    cox__admission_refuse(session);
+    pthread_cond_broadcast(&session->delivered); /* threads stop waiting for a warm-up */
     pthread_mutex_unlock(&session->lock);
 
     cox__log(&session->runtime->log, COX_LOG_ERROR, "no device is left");
