@@ -186,14 +186,18 @@ static const char *find_misfit(const struct cox_argument *argument,
         return "local_bytes is set, but it is not local memory";
     const bool has_halo = argument->halo_rows || argument->halo_above || argument->halo_below;
     const bool reads_only = parameter->reads_only || argument->read_only;
-    if (!is_buffer && (argument->buffer || has_halo || argument->whole || argument->read_only ||
-                       argument->in_place || argument->partial || argument->row_divisor))
-        return "buffer, halo_rows, whole, read_only, in_place, partial or row_divisor is set, but "
-               "it is not a buffer";
+    if (!is_buffer &&
+        (argument->buffer || has_halo || argument->whole || argument->read_only ||
+         argument->in_place || argument->partial || argument->writes_all || argument->row_divisor))
+        return "a field for buffers is set, but it is not a buffer";
     if (argument->in_place && reads_only)
         return "in_place is set, but the kernel only reads it";
     if (argument->partial && reads_only)
         return "partial is set, but the kernel only reads it";
+    if (argument->writes_all && reads_only)
+        return "writes_all is set, but the kernel only reads it";
+    if (argument->writes_all && argument->partial)
+        return "partial and writes_all are both set";
     if (argument->partial && argument->in_place)
         return "in_place and partial are both set; in_place alone keeps values too";
     if (argument->whole && has_halo)

@@ -252,7 +252,7 @@ static cox_status resolve_arguments(struct cox__resolved *r)
 struct touch {
     bool used, reads, writes;
     bool writes_before_reading; /* a later parameter of the group reads it */
-    bool whole, in_place, partial, has_two_divisors, absolute;
+    bool whole, in_place, partial, writes_all, has_two_divisors, absolute;
     uint32_t halo_above, halo_below, row_divisor;
 
     const struct cox__group_member *writer;       /* the first that writes it */
@@ -299,6 +299,7 @@ static void touch_parameter(struct touch *touch, const struct cox__group_member 
     touch->whole |= given->whole;
     touch->in_place |= given->in_place;
     touch->partial |= given->partial;
+    touch->writes_all |= given->writes_all;
     touch->halo_above = cox__max_u32(touch->halo_above,
                                      cox__max_u32(given->halo_rows, given->halo_above));
     touch->halo_below = cox__max_u32(touch->halo_below,
@@ -409,6 +410,8 @@ static cox_status set_written(const struct cox__resolved *r, const struct touch 
     out->reads_all = touch->whole;
     if (touch->partial && !touch->in_place)
         out->coverage = COX__COVERS_SOME;
+    else if (touch->writes_all)
+        out->coverage = COX__COVERS_ALL;
     return COX_OK;
 }
 

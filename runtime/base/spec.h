@@ -29,7 +29,7 @@ enum cox__access { COX__READ = 0, COX__WRITE = 1, COX__READ_WRITE = 2 };
 /* What becomes of an element that a pass leaves alone in rows that it writes. */
 enum cox__coverage {
     COX__COVERS_UNKNOWN = 0, /* it keeps its value or becomes zero; devices clear their memory */
-    COX__COVERS_ALL = 1,     /* there is no such element: a promise that nothing checks */
+    COX__COVERS_ALL = 1,     /* there is no such element: a promise that only check mode tests */
     COX__COVERS_SOME = 2,    /* it keeps its value: devices get the rows first */
 };
 

@@ -66,8 +66,12 @@ static const char video_source[] = COMMON
     "    out_cr[y * out_cr_pitch + x] = convert_uchar_sat(mean.x * 28.0f + 128.0f);\n"
     "}\n";
 
+static const struct cox_argument picture_arguments[] = {{.name = "out", .writes_all = true}, {0}};
+
 static const struct cox_argument video_arguments[] = {
-    {.name = "cb", .halo_rows = 1}, {.name = "cr", .halo_rows = 1}, {0}};
+    {.name = "cb", .halo_rows = 1},           {.name = "cr", .halo_rows = 1},
+    {.name = "out_luma", .writes_all = true}, {.name = "out_cb", .writes_all = true},
+    {.name = "out_cr", .writes_all = true},   {0}};
 
 void stream_kernel_make(struct stream_kernel *kernel, const struct stream_frames *frames)
 {
@@ -75,7 +79,8 @@ void stream_kernel_make(struct stream_kernel *kernel, const struct stream_frames
         {"luma", "cb", "cr", "out_luma", "out_cb", "out_cr"}, {"in", "out"}};
     static const uint32_t element_bytes[2][STREAM_BUFFERS_MAX] = {{2, 2, 2, 1, 1, 1}, {2, 4}};
 
-    *kernel = (struct stream_kernel){.passes = {{.source = picture_source}}};
+    *kernel = (struct stream_kernel){
+        .passes = {{.source = picture_source, .arguments = picture_arguments}}};
     if (!frames->pictures)
         kernel->passes[0] = (struct cox_pass){.source = video_source,
                                               .item_columns = 2,

@@ -513,8 +513,7 @@ Test(front_door, says_what_does_not_hold_together)
            PARAMS(PASSES({.source = copying}), BUFFERS_OF({.name = "in"}, {.name = "in"})));
     refuse("'in': local_bytes is set, but it is not local",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .local_bytes = 4})})));
-    refuse(
-        "'rows': buffer, halo_rows, whole, read_only, in_place, partial or row_divisor is set, but it is not a buffer",
+    refuse("'rows': a field for buffers is set, but it is not a buffer",
         PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .halo_rows = 1})})));
     refuse("'in': in_place is set, but the kernel only reads it",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .in_place = true})})));
@@ -546,8 +545,7 @@ Test(front_door, says_what_does_not_hold_together)
                   .fields = COX_LIST(struct cox_field, {"gain", 0, 4}, {"gain", 4, 4})));
     refuse("constants_bytes is 64, but no kernel takes `constants` or a field, and no pass has `done`",
            PARAMS(PASSES({.source = copying}), .constants_bytes = 64));
-    refuse(
-        "'rows': buffer, halo_rows, whole, read_only, in_place, partial or row_divisor is set, but it is not a buffer",
+    refuse("'rows': a field for buffers is set, but it is not a buffer",
         PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .row_divisor = 2})})));
     refuse("a variant of kernel f sets columns or rows; allowed: source, code,",
            PARAMS(PASSES({.source = copying,

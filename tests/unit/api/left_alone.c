@@ -183,6 +183,28 @@ Test(left_alone, bands_in_pieces_are_no_exception)
     }
 }
 
+/* A kernel that breaks the promise shows rows of earlier frames: nothing clears them. */
+Test(left_alone, nothing_is_cleared_for_a_kernel_that_writes_all)
+{
+    uint32_t old = 0;
+    open_or_skip("cpu=staged");
+    open_some(&small, COX_LIST(struct cox_argument, {.name = "out", .writes_all = true}), 0);
+    make_pool(4 * (size_t)small.columns * small.rows);
+
+    for (uint32_t f = 0; f < 3 * FRAMES; f++) {
+        const int32_t shift = (int32_t)f;
+        fill_frame(&small, f);
+        const struct cox_frame frame = {.buffers = COX_BUFFERS(pool[f % POOL], pool[POOL + f % POOL]),
+                                        .constants = &shift};
+        cr_assert_eq(cox_session_run(session, &frame), COX_OK, "%s", logged);
+
+        const uint32_t *out = cox_buffer_data(pool[POOL + f % POOL]);
+        for (uint32_t i = 0; i < small.columns * small.rows; i++)
+            old += is_left(&small, i, f) && out[i] != 0 && out[i] != OLD;
+    }
+    cr_assert_gt(old, 0);
+}
+
 /* Frames of other sessions may have left rows in the same device memory. */
 static void open_passes(const struct cox_argument *arguments)
 {
@@ -447,6 +469,12 @@ Test(left_alone, refuses_partial_and_row_bytes_that_mean_nothing)
             "but it is not a buffer");
     refused(&(struct cox_session_params){.passes = PASS(ARGUMENT(.name = "out", .partial = true, .in_place = true))},
             "in_place and partial are both set");
+    refused(&(struct cox_session_params){.passes = PASS(ARGUMENT(.name = "in", .writes_all = true))},
+            "argument 'in': writes_all is set, but the kernel only reads it");
+    refused(&(struct cox_session_params){.passes = PASS(ARGUMENT(.name = "rows", .writes_all = true))},
+            "but it is not a buffer");
+    refused(&(struct cox_session_params){.passes = PASS(ARGUMENT(.name = "out", .partial = true, .writes_all = true))},
+            "partial and writes_all are both set");
     refused(&(struct cox_session_params){.passes = PASS(ARGUMENT(.name = "out", .partial = true)),
                                          .buffers = LAYOUT(.bytes = 64, .merge = add_words)},
             "buffer out has `merge`, but `partial` is set");
