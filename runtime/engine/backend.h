@@ -73,6 +73,7 @@ struct cox__pipeline {
     size_t params_bytes;
     size_t partial_bytes; /* of the pass with the most */
     bool profile;         /* staged devices: time all commands */
+    bool watched;         /* the engine sees the end of a staged device's band without delay */
     uint32_t in_several;  /* bindings that more than one pass touches, a bit for each */
     bool overwrites;      /* a frame changes what it has read, so it cannot start over */
     /* Bindings of which a staged device may keep rows from pass to pass, a bit for each. They are
@@ -144,9 +145,11 @@ struct cox__job {
     uint32_t rows;
     struct cox__mem *const *mems; /* per binding; valid until the job has ended, like `params` */
     const void *params;
-    bool alone;    /* no other band is under way on the instance, so only its own parts overlap */
-    bool polled;   /* the engine polls it closely and needs no post */
-    bool in_parts; /* other devices get bands in the same turn: job_submit may enqueue a part */
+    bool alone;  /* no other band is under way on the instance, so only its own parts overlap */
+    bool polled; /* the engine polls it closely and needs no post */
+    /* Most pieces to cut the band into if it is alone, so that its copies and kernels overlap. The
+     * backend lowers it to the number that it takes. */
+    uint32_t pieces;
 
     /* On an instance that keeps rows (instance_resident): */
     /* bindings for which the job uses the instance's memory of the frame, a bit for each; 0 =
@@ -277,9 +280,9 @@ struct cox__backend_ops {
      * instance_destroy may follow. */
     void (*instance_abandon)(struct cox__backend *backend, struct cox__instance *instance);
 
-    /* Enqueue all commands of a band without a flush, and never block. On an error no command of
-     * the job has run, and the job is not posted. If only some commands could be enqueued, the
-     * call succeeds and the job fails. */
+    /* Enqueue a band or its first part without a flush, and never block. The first part is small:
+     * what the device needs to begin. On an error no command of the job has run, and the job is not
+     * posted. If only some commands could be enqueued, the call succeeds and the job fails. */
     cox_status (*job_submit)(struct cox__backend *backend, struct cox__job *job);
     /* Enqueue the next part of an `unfinished` job, without a flush. On an error the job fails.
      * NULL = jobs have one part. */

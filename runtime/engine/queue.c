@@ -1,4 +1,4 @@
-/* Submits bands, flushes queues and notices completion.
+/* Submits bands part by part, flushes queues and notices completion.
  *
  * Any backend call here may hang. The watchdog then revokes the engine lock, and another thread
  * goes on (engine/failure/watchdog.h). So the engine's data must be consistent before each call.
@@ -25,8 +25,9 @@ static void expect_calls(struct cox_session *session, const struct cox__queue *q
 
 /* ---- submit ---- */
 
-/* The mean of the enqueue times is over about this many bands. */
-#define ENQUEUE_WINDOW 8
+/* A longer enqueue time moves the usual one by this part, and counts as at most twice as long: the
+ * first calls of a driver take milliseconds. */
+#define ENQUEUE_PART 8
 
 static struct cox__queue_slot *free_slot(const struct cox__queue *queue)
 {
@@ -140,9 +141,24 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     return true;
 }
 
+/* Note how long enqueueing a part of a band took, since `begin_ns`. */
+static void note_enqueued(struct cox_session *session, const struct cox__queue *queue,
+                          uint64_t begin_ns)
+{
+    struct cox__device *device = &session->devices.list[queue->device];
+    const uint64_t ns = cox__elapsed_ns(begin_ns, cox__engine_now(session->runtime));
+
+    const uint64_t usual_ns = device->enqueue_ns;
+
+    if (!usual_ns || ns < usual_ns)
+        device->enqueue_ns = (usual_ns + ns) / (usual_ns ? 2 : 1);
+    else
+        device->enqueue_ns += cox__min_u64(ns - usual_ns, usual_ns) / ENQUEUE_PART;
+}
+
 /* Submit a band, or its first part. False: the device's queue is full. */
 static bool submit_band(struct cox_session *session, struct cox__frame *frame, uint32_t band,
-                        bool in_parts)
+                        uint32_t sharing)
 {
     struct cox_band_report *report = &frame->reports[band];
     struct cox__device *device = &session->devices.list[report->device];
@@ -155,7 +171,7 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
     if (!fill_slot(session, slot, frame, band))
         return true;
 
-    slot->job.in_parts = in_parts;
+    slot->job.pieces = cox__timing_pieces(session, queue->device, &slot->job, sharing);
     slot->submit_ns = report->submit_ns = cox__engine_now(session->runtime);
     cox__transition_slot(slot, COX__SLOT_BUSY);
     cox__transition_band(&frame->bands[band], COX__BAND_QUEUED);
@@ -169,9 +185,7 @@ static bool submit_band(struct cox_session *session, struct cox__frame *frame, u
         return true;
     }
 
-    const uint64_t ns = cox__elapsed_ns(slot->submit_ns, cox__engine_now(session->runtime));
-    device->enqueue_ns = ((ENQUEUE_WINDOW - 1) * device->enqueue_ns + ns) / ENQUEUE_WINDOW;
-
+    note_enqueued(session, queue, slot->submit_ns);
     cox__timing_plan_poll(device, slot);
     queue->unflushed = true;
     queue->unfinished |= slot->job.unfinished;
@@ -207,6 +221,14 @@ static uint32_t ready_devices(const struct cox__devices *devices, const struct c
     return ready;
 }
 
+static uint32_t count_bits(uint32_t set)
+{
+    uint32_t count = 0;
+    for (; set; set &= set - 1)
+        count++;
+    return count;
+}
+
 /* The device of a set, which is not empty, that enqueues fastest. */
 static uint32_t fastest_enqueuer(const struct cox__devices *devices, uint32_t set)
 {
@@ -220,9 +242,10 @@ static uint32_t fastest_enqueuer(const struct cox__devices *devices, uint32_t se
     return fastest;
 }
 
-/* Submit the fetches of a device, or its other bands. */
+/* Submit the fetches of a device, or its other bands. `sharing`: devices that get bands in this
+ * turn. */
 static bool submit_bands(struct cox_session *session, struct cox__frame *frame, uint32_t device,
-                         uint32_t reserved, bool in_parts, bool fetches)
+                         uint32_t reserved, uint32_t sharing, bool fetches)
 {
     bool progress = false;
 
@@ -231,24 +254,65 @@ static bool submit_bands(struct cox_session *session, struct cox__frame *frame, 
             (frame->bands[b].kind == COX__BAND_FETCH) == fetches &&
             (!fetches || has_room_for_fetch(session->devices.list[device].queue)) &&
             may_submit(&session->devices, frame, b, reserved, false))
-            progress |= submit_band(session, frame, b, in_parts);
+            progress |= submit_band(session, frame, b, sharing);
 
     return progress;
 }
 
-/* A device that enqueues fast does not wait for slower ones. Fetches come first, because bands of
- * other devices wait for them. */
+static bool takes_calls(const struct cox__queue *queue)
+{
+    const enum cox__queue_state state = atomic_load(&queue->state);
+    return !queue->stuck && (state == COX__QUEUE_LIVE || state == COX__QUEUE_DRAINING);
+}
+
+static void flush_queue(struct cox_session *session, struct cox__queue *queue)
+{
+    struct cox__backend *backend = session->runtime->backend;
+    if (!queue->unflushed || !takes_calls(queue))
+        return;
+
+    queue->unflushed = false;
+    expect_calls(session, queue);
+    backend->ops->instance_flush(backend, queue->instance);
+    if (atomic_load(&queue->state) == COX__QUEUE_LIVE)
+        cox__timing_plan_deadlines(session, queue);
+}
+
+/* About how long it takes to enqueue what is left of all bands. */
+static uint64_t unfinished_ns(struct cox_session *session)
+{
+    uint64_t ns = 0;
+
+    for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
+        for (uint32_t i = 0; i < walk.queue->slot_count; i++) {
+            const struct cox__queue_slot *slot = &walk.queue->slots[i];
+            if (walk.queue->unfinished && slot->state == COX__SLOT_BUSY && slot->job.unfinished)
+                ns += slot->job.pieces * session->devices.list[walk.queue->device].enqueue_ns;
+        }
+
+    return ns;
+}
+
+/* Each device gets the first part of its bands before any device gets the next one, so all devices
+ * begin early. A device that enqueues fast does not wait for slower ones. A device that enqueues
+ * more slowly than all that is left of the others comes after that. Fetches come first, because
+ * bands of other devices wait for them. */
 bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
 {
     bool progress = false;
     uint32_t ready = ready_devices(&session->devices, frame, reserved);
-    const bool several = (ready & (ready - 1)) != 0;
+    const uint32_t sharing = count_bits(ready);
 
     while (ready) {
         const uint32_t d = fastest_enqueuer(&session->devices, ready);
+        struct cox__queue *queue = session->devices.list[d].queue;
         ready &= ~(UINT32_C(1) << d);
-        progress |= submit_bands(session, frame, d, reserved, several, true);
-        progress |= submit_bands(session, frame, d, reserved, several, false);
+
+        if (session->devices.list[d].enqueue_ns > unfinished_ns(session))
+            cox__queue_flush(session);
+        progress |= submit_bands(session, frame, d, reserved, sharing, true);
+        progress |= submit_bands(session, frame, d, reserved, sharing, false);
+        flush_queue(session, queue);
     }
 
     cox__queue_flush(session);
@@ -261,7 +325,7 @@ bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *
 {
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (may_submit(&session->devices, frame, b, reserved, true) &&
-            submit_band(session, frame, b, false)) {
+            submit_band(session, frame, b, 1)) {
             cox__queue_flush(session);
             return true;
         }
@@ -269,32 +333,7 @@ bool cox__queue_submit_blocking(struct cox_session *session, struct cox__frame *
     return false;
 }
 
-/* ---- flush ---- */
-
-static bool takes_calls(const struct cox__queue *queue)
-{
-    const enum cox__queue_state state = atomic_load(&queue->state);
-    return !queue->stuck && (state == COX__QUEUE_LIVE || state == COX__QUEUE_DRAINING);
-}
-
-static void flush_queues(struct cox_session *session)
-{
-    struct cox__backend *backend = session->runtime->backend;
-
-    for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);) {
-        struct cox__queue *queue = walk.queue;
-        if (!queue->unflushed || !takes_calls(queue))
-            continue;
-
-        queue->unflushed = false;
-        expect_calls(session, queue);
-        backend->ops->instance_flush(backend, queue->instance);
-        if (atomic_load(&queue->state) == COX__QUEUE_LIVE)
-            cox__timing_plan_deadlines(session, queue);
-    }
-}
-
-/* Enqueue the next part of each job of a queue. */
+/* Enqueue and flush the next part of each job of a queue. */
 static void continue_jobs(struct cox_session *session, struct cox__queue *queue)
 {
     struct cox__backend *backend = session->runtime->backend;
@@ -305,13 +344,16 @@ static void continue_jobs(struct cox_session *session, struct cox__queue *queue)
         if (!cox__slot_can_be_polled(slot) || !slot->job.unfinished)
             continue;
 
+        const uint64_t begin_ns = cox__engine_now(session->runtime);
         queue->unflushed = true;
         expect_calls(session, queue);
         backend->ops->job_continue(backend, &slot->job);
+        note_enqueued(session, queue, begin_ns);
         unfinished |= slot->job.unfinished;
     }
 
     queue->unfinished = unfinished;
+    flush_queue(session, queue);
 }
 
 /* Returns whether a queue was continued. */
@@ -329,14 +371,15 @@ static bool continue_queues(struct cox_session *session)
     return any;
 }
 
-/* Each device gets the next part of its bands before any device gets the one after. So all devices
- * begin early. Enqueueing a whole band of eight kernels took 120 us on an NVIDIA H200, and the next
- * device had nothing to do for as long. */
+/* Each device gets the next part of its bands before any device gets the one after. Enqueueing a
+ * whole band of eight kernels took 120 us on an NVIDIA H200, and the next device had nothing to do
+ * for as long. */
 void cox__queue_flush(struct cox_session *session)
 {
-    do
-        flush_queues(session);
-    while (continue_queues(session));
+    for (struct cox__queue_walk walk = {0}; cox__queue_next(session, &walk);)
+        flush_queue(session, walk.queue);
+    while (continue_queues(session))
+        continue;
 }
 
 /* ---- completion ---- */

@@ -334,7 +334,7 @@ struct cox__device {
     uint32_t lost;
     uint32_t returned;
 
-    uint64_t enqueue_ns;   /* mean time of job_submit */
+    uint64_t enqueue_ns;   /* usual time of enqueueing a part of a band */
     bool blocks_in_submit; /* runs kernels inside the enqueue call: its bands are submitted last */
     uint32_t resident;     /* bindings of which its instance keeps rows, a bit for each */
     /* its driver's callbacks come late (20 ms with NVIDIA), so the engine polls */

@@ -82,6 +82,23 @@ static double expected_ns(const struct cox__pipeline *pipeline, const struct cox
     return (double)of->single_device_ns * rows / pipeline->passes[pass].rows;
 }
 
+/* More pieces overlap more of the copies and kernels. But a device must not wait for its pieces, so
+ * enqueueing the pieces of all devices may take this part of the band's time. */
+static const double ENQUEUE_SHARE = 0.5;
+static const double PIECES_MOST = 64;
+
+uint32_t cox__timing_pieces(const struct cox_session *session, uint32_t device,
+                            const struct cox__job *job, uint32_t sharing)
+{
+    const struct cox__device *of = &session->devices.list[device];
+    const double band_ns = expected_ns(&session->pipeline, of, job->pass, job->rows);
+    const double enqueue_ns = (double)of->enqueue_ns * sharing;
+
+    if (band_ns <= 0 || ENQUEUE_SHARE * band_ns >= PIECES_MOST * enqueue_ns)
+        return (uint32_t)PIECES_MOST;
+    return cox__max_u32(1, (uint32_t)(ENQUEUE_SHARE * band_ns / enqueue_ns));
+}
+
 static void learn(struct cox__timing *timing, double rows, double ns)
 {
     if (predict(timing, rows) <= 0) {

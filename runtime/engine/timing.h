@@ -16,6 +16,10 @@ uint64_t cox__timing_call_limit_ns(const struct cox_session *session, uint32_t d
  * when the session is destroyed. */
 uint64_t cox__timing_session_timeout_ns(const struct cox__settings *settings);
 
+/* How many pieces a job should have if one thread feeds `sharing` devices. */
+uint32_t cox__timing_pieces(const struct cox_session *session, uint32_t device,
+                            const struct cox__job *job, uint32_t sharing);
+
 /* Plan the first poll of a band that has just been enqueued. */
 void cox__timing_plan_poll(const struct cox__device *device, struct cox__queue_slot *slot);
 

@@ -7,11 +7,11 @@
  * Staged mode: three in-order queues on the device's own memory, for copying in, computing, copying
  * out. The kernels wait for the copies in, and the copies out for the kernels. A band that is alone
  * on its device is cut into pieces, so that the copies of one piece overlap the kernels of another.
- * Otherwise the bands overlap each other, and each is one piece: every command costs the scheduler
- * thread 6 to 15 us on an NVIDIA H200. A band that copies few rows uses the compute queue alone: a
- * wait between queues would take longer than the copies. The wait lists stay within one device. The
- * engine decides which rows to copy of those that stay on the device from pass to pass
- * (frame_set.c).
+ * The engine says how many, because every command costs the scheduler thread 2 to 8 us on an NVIDIA
+ * H200. Otherwise the bands overlap each other, and each is one piece. A band that copies few rows
+ * uses the compute queue alone: a wait between queues would take longer than the copies. The wait
+ * lists stay within one device. The engine decides which rows to copy of those that stay on the
+ * device from pass to pass (frame_set.c).
  *
  * If kernels take a buffer from row 0 on (cox_pass.absolute), mapped devices that are no CPUs copy
  * too, on their only queue. Not every driver maps a part of a buffer.
@@ -26,8 +26,8 @@
  * they keep their value: the band object sends the device what the memory holds. Staged memory
  * holds rows of earlier frames, perhaps of other buffers. So the rows that a band writes are copied
  * in (COVERS_SOME) or filled with zeros (COVERS_UNKNOWN) before its kernels. The fill is the first
- * command on the compute queue, and runs while rows are copied in. Scratch is not filled: it holds
- * nothing but what earlier frames of this session left there.
+ * command on the compute queue, and is enqueued while rows are copied in. Scratch is not filled: it
+ * holds nothing but what earlier frames of this session left there.
  *
  * All functions run with the engine lock held.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -164,7 +164,7 @@ struct copy {
     bool in; /* to the device */
     cl_mem mem;
     bool from_start; /* `mem` is laid out like the host's memory */
-    uint32_t origin; /* else the buffer row at which `mem` begins */
+    uint32_t at;     /* else the row of `mem` at which the copy begins */
     uint32_t first;
     uint32_t count;
     cl_event after; /* a copy out waits for it; NULL = none */
@@ -175,7 +175,7 @@ static size_t offset_there(const struct copy *copy)
 {
     if (copy->from_start || !cox__by_rows(copy->binding))
         return row_offset(copy->binding, copy->first);
-    return rows_bytes(copy->binding, copy->first - copy->origin);
+    return rows_bytes(copy->binding, copy->at);
 }
 
 static cl_int copy_bytes(cl_command_queue queue, char *host, const struct copy *copy,
@@ -237,9 +237,9 @@ static cox_status enqueue_copy(struct cox__instance *instance, const struct cox_
     return cox__cl_slot_enqueued(instance, slot, kind, &call, code, event, name);
 }
 
-/* Rows of a binding to or from the slot's device memory, which begins at buffer row `origin`. */
+/* Rows of a binding to or from the slot's device memory, from its row `at` on. */
 static cox_status copy_of_slot(struct cox__instance *instance, const struct cox__job *job,
-                               struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t origin,
+                               struct cox__cl_slot *slot, uint32_t index, bool in, uint32_t at,
                                uint32_t first, uint32_t count, cl_event after)
 {
     const struct copy copy = {.binding = &cox__cl_pass(instance, job)->bindings[index],
@@ -247,7 +247,7 @@ static cox_status copy_of_slot(struct cox__instance *instance, const struct cox_
                               .in = in,
                               .mem = slot->mems[index],
                               .from_start = cox__from_start(cox__cl_pass(instance, job), index),
-                              .origin = origin,
+                              .at = at,
                               .first = first,
                               .count = count,
                               .after = after};
@@ -434,73 +434,144 @@ static cox_status copy_ranges(struct cox__instance *instance, struct cox__job *j
     return COX_OK;
 }
 
-/* Copy in a piece's rows of one binding, and set where the kernels find it. A binding that is not
- * cut into pieces (HALO, WHOLE, reads_all) is copied with the first piece, since a kernel reads all
- * of it. */
+/* Some rows of a staged band, which its kernels compute at a time. */
+struct piece {
+    uint32_t number;
+    uint32_t first_row;
+    uint32_t rows;
+    bool last;
+};
+
+static struct piece piece_of(const struct cox__job *job, const struct cox__cl_staging *state,
+                             uint32_t number)
+{
+    const uint32_t done = number * state->piece_rows;
+    const uint32_t rows = cox__min_u64(job->rows - done, state->piece_rows);
+
+    return (struct piece){.number = number,
+                          .first_row = job->first_row + done,
+                          .rows = rows,
+                          .last = done + rows == job->rows};
+}
+
+/* Whether each piece has rows of its own of a binding. Others (HALO, WHOLE, reads_all) come with the
+ * first piece. To give each piece its part of a HALO binding was not faster with two NVIDIA H200:
+ * 0.91 of hand-written OpenCL instead of 0.95, because more and smaller copies cost more. */
+static bool is_cut(const struct cox__cl_staging *state, const struct cox__binding *binding)
+{
+    return state->cut && binding->row_access == COX__ROWS && !binding->reads_all;
+}
+
+/* Which rows of a binding a piece takes. */
+static void rows_of(const struct cox__instance *instance, const struct cox__job *job,
+                    const struct cox__cl_staging *state, uint32_t index, struct piece piece,
+                    uint32_t *first, uint32_t *count)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+
+    *first = state->band_firsts[index];
+    *count = state->band_counts[index];
+    if (is_cut(state, &pass->bindings[index]))
+        cox__pipeline_binding_rows(pass, index, piece.first_row, piece.rows, first, count);
+}
+
+/* The rows of the slot's memory that each piece has for itself. */
+static uint32_t cell_rows(const struct cox__instance *instance, const struct cox__job *job,
+                          const struct cox__binding *binding)
+{
+    return cox__buffer_rows(instance->pieces[job->pass].rows, binding->row_divisor);
+}
+
+/* The row of the slot's memory at which buffer row `first` of a piece lies. */
+static uint32_t row_in_slot(const struct cox__instance *instance, const struct cox__job *job,
+                            const struct cox__cl_staging *state, uint32_t index, struct piece piece,
+                            uint32_t first)
+{
+    const struct cox__binding *binding = &cox__cl_pass(instance, job)->bindings[index];
+
+    if (is_cut(state, binding))
+        return piece.number * cell_rows(instance, job, binding);
+    return first - state->band_origins[index];
+}
+
+/* Copy in a piece's rows of one binding. */
 static cox_status copy_binding_in(struct cox__instance *instance, struct cox__job *job,
-                                  struct cox__cl_slot *slot, struct cox__cl_staging *state,
-                                  uint32_t index, uint32_t first_row, uint32_t rows, uint32_t piece)
+                                  struct cox__cl_slot *slot, uint32_t index, struct piece piece)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     const struct cox__binding *binding = &pass->bindings[index];
-    const bool cut = state->cut && binding->row_access == COX__ROWS && !binding->reads_all;
-    const bool due = cut || piece == 0;
-    uint32_t first = state->band_firsts[index], count = state->band_counts[index];
+    const struct cox__cl_staging *state = &slot->staging;
+    uint32_t first, count, end = UINT32_MAX;
+    if (piece.number > 0 && !is_cut(state, binding))
+        return COX_OK;
 
-    if (cut)
-        cox__pipeline_binding_rows(pass, index, first_row, rows, &first, &count);
+    rows_of(instance, job, state, index, piece, &first, &count);
 
     if (cox__cl_keeps(job, index)) {
-        state->mems[index] = cox__cl_resident_mem(instance, job, index);
-        state->origins[index] = 0;
-        if (!due)
-            return COX_OK;
-
-        uint32_t end = UINT32_MAX;
         if (cox__by_rows(binding))
             end = first + count;
         return copy_ranges(instance, job, slot, index, true, first, end, NULL);
     }
 
-    state->mems[index] = slot->mems[index];
-    state->origins[index] = first;
-    if (cox__from_start(pass, index))
-        state->origins[index] = 0;
-    else if (cut)
-        state->mems[index] = slot->pieces[index][piece];
-
     const bool copied = !cox__is_own(binding) && !(pass->only_images >> index & 1);
     const bool needed = binding->access == COX__READ || cox__keeps_values(binding);
-    if (!copied || !due || !needed)
+    if (!copied || !needed)
         return COX_OK;
-    return copy_of_slot(instance, job, slot, index, true, state->band_origins[index], first, count,
-                        NULL);
+    return copy_of_slot(instance, job, slot, index, true,
+                        row_in_slot(instance, job, state, index, piece, first), first, count, NULL);
+}
+
+static bool is_reduced_or_unused(const struct cox__binding *binding)
+{
+    return binding->row_access == COX__REDUCE || binding->row_access == COX__UNUSED;
 }
 
 static cox_status copy_piece_in(struct cox__instance *instance, struct cox__job *job,
-                                struct cox__cl_slot *slot, struct cox__cl_staging *state,
-                                uint32_t first_row, uint32_t rows, uint32_t piece)
+                                struct cox__cl_slot *slot, struct piece piece)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-    for (uint32_t i = 0; i < pass->binding_count; i++) {
-        const enum cox__row_access access = pass->bindings[i].row_access;
-        if (access == COX__REDUCE || access == COX__UNUSED)
-            continue;
+    cox_status status = COX_OK;
 
-        const cox_status status = copy_binding_in(instance, job, slot, state, i, first_row, rows,
-                                                  piece);
-        if (status)
-            return status;
-    }
-    return COX_OK;
+    for (uint32_t i = 0; i < pass->binding_count && status == COX_OK; i++)
+        if (!is_reduced_or_unused(&pass->bindings[i]))
+            status = copy_binding_in(instance, job, slot, i, piece);
+
+    return status;
 }
 
-static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job *job,
-                                 struct cox__cl_slot *slot, const struct cox__cl_staging *state,
-                                 uint32_t first_row, uint32_t rows)
+/* Set where the kernels of a piece find their rows. */
+static void place_piece(struct cox__instance *instance, const struct cox__job *job,
+                        struct cox__cl_slot *slot, struct piece piece)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-    const bool last = first_row + rows == job->first_row + job->rows;
+    struct cox__cl_staging *state = &slot->staging;
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        uint32_t first, count;
+        if (is_reduced_or_unused(&pass->bindings[i]))
+            continue;
+
+        rows_of(instance, job, state, i, piece, &first, &count);
+        state->mems[i] = slot->mems[i];
+        state->origins[i] = first;
+
+        if (cox__cl_keeps(job, i))
+            state->mems[i] = cox__cl_resident_mem(instance, job, i);
+        else if (!cox__from_start(pass, i) && is_cut(state, &pass->bindings[i]))
+            state->mems[i] = slot->pieces[i][piece.number];
+        if (cox__cl_keeps(job, i) || cox__from_start(pass, i))
+            state->origins[i] = 0;
+    }
+}
+
+/* Copy out what a piece's kernels wrote. The queue is in order: only the first copy waits for the
+ * kernels. */
+static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job *job,
+                                 struct cox__cl_slot *slot, struct piece piece)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    const struct cox__cl_staging *state = &slot->staging;
+    const uint32_t before = slot->event_count;
     cl_event after = cox__cl_slot_newest(slot);
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
@@ -508,16 +579,19 @@ static cox_status copy_piece_out(struct cox__instance *instance, struct cox__job
         cox_status status = COX_OK;
         if (!cox__written_by_rows(&pass->bindings[i]))
             continue;
+        if (slot->event_count > before)
+            after = NULL;
 
         uint32_t first, count;
-        cox__pipeline_binding_rows(pass, i, first_row, rows, &first, &count);
+        cox__pipeline_binding_rows(pass, i, piece.first_row, piece.rows, &first, &count);
 
         if (!kept)
-            status = copy_of_slot(instance, job, slot, i, false, state->band_origins[i], first,
-                                  count, after);
+            status = copy_of_slot(instance, job, slot, i, false,
+                                  row_in_slot(instance, job, state, i, piece, first), first, count,
+                                  after);
         else if (job->out >> i & 1)
             status = copy_of_set(instance, job, slot, i, false, first, count, after);
-        else if (last) /* all that it gives back: a copy out ends the band */
+        else if (piece.last) /* all that it gives back: a copy out ends the band */
             status = copy_ranges(instance, job, slot, i, false, 0, UINT32_MAX, after);
 
         if (status)
@@ -551,59 +625,93 @@ static bool must_clear(const struct cox__job *job, const struct cox__binding *bi
            !(job->own_rows >> index & 1);
 }
 
+/* Bytes of the slot's memory that hold the band's rows of a binding. */
+static size_t bytes_in_slot(const struct cox__instance *instance, const struct cox__job *job,
+                            const struct cox__cl_staging *state, uint32_t index)
+{
+    const struct cox__binding *binding = &cox__cl_pass(instance, job)->bindings[index];
+    if (!is_cut(state, binding))
+        return rows_bytes(binding, state->band_counts[index]);
+
+    const struct piece last = piece_of(job, state, (job->rows - 1) / state->piece_rows);
+    uint32_t first, count;
+    rows_of(instance, job, state, index, last, &first, &count);
+    return rows_bytes(binding, last.number * cell_rows(instance, job, binding) + count);
+}
+
 static cox_status clear_outputs(struct cox__instance *instance, const struct cox__job *job,
-                                struct cox__cl_slot *slot, const struct cox__cl_staging *state)
+                                struct cox__cl_slot *slot)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
+    const struct cox__cl_staging *state = &slot->staging;
     cox_status status = COX_OK;
 
     for (uint32_t i = 0; i < pass->binding_count && status == COX_OK; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
+        const size_t offset = row_offset(binding, state->band_firsts[i]);
         const size_t bytes = rows_bytes(binding, state->band_counts[i]);
-        const uint32_t first = state->band_firsts[i];
         if (!must_clear(job, binding, i))
             continue;
 
         if (cox__cl_keeps(job, i))
-            status = clear(instance, slot, cox__cl_resident_mem(instance, job, i),
-                           row_offset(binding, first), bytes);
+            status = clear(instance, slot, cox__cl_resident_mem(instance, job, i), offset, bytes);
         else if (cox__from_start(pass, i))
-            status = clear(instance, slot, slot->mems[i], row_offset(binding, first), bytes);
+            status = clear(instance, slot, slot->mems[i], offset, bytes);
         else
-            status = clear(instance, slot, slot->mems[i], 0, bytes);
+            status = clear(instance, slot, slot->mems[i], 0,
+                           bytes_in_slot(instance, job, state, i));
     }
 
     return status;
 }
 
-/* Rows of a piece. A band with images is one piece: images are of the whole band. So is a band
- * whose rows are on the device already: there are no copies for its kernels to overlap.
+/* Whether a band may be cut into pieces. A band with images is one piece: images are of the whole
+ * band. So is a band whose rows are on the device already: there are no copies for its kernels to
+ * overlap.
  *
  * Each pass would cut a binding differently, and with NVIDIA 580 the process ends when overlapping
  * sub-buffers are released. So a band is cut only if each of its ROWS bindings is used by
  * this pass alone or stays on the device. Kernels get all of a binding that stays there. */
-static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job)
+static bool may_cut(const struct cox__instance *instance, const struct cox__job *job)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     if (!job->alone || pass->images || !copies_rows(pass, job))
-        return job->rows;
+        return false;
 
     for (uint32_t i = 0; i < pass->binding_count; i++)
         if (pass->bindings[i].row_access == COX__ROWS && instance->pipeline->in_several >> i & 1 &&
             !cox__cl_keeps(job, i))
-            return job->rows;
-    return instance->piece_rows[job->pass];
+            return false;
+    return true;
 }
 
-/* Plan how the band is enqueued, and clear what its kernels must not see. */
-static cox_status begin_staged(struct cox__instance *instance, const struct cox__job *job,
-                               struct cox__cl_slot *slot)
+/* Rows of a piece. Pieces have equal size. There are as many as the engine asks for, unless they
+ * would be too small, or too large for the memory of a piece. */
+static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job)
+{
+    const uint32_t alignment = cox__cl_pass(instance, job)->row_alignment;
+    const struct cox__cl_pieces *pieces = &instance->pieces[job->pass];
+    if (job->pieces <= 1 || pieces->count == 1 || !may_cut(instance, job))
+        return job->rows;
+
+    uint32_t count = cox__min_u32(job->pieces, job->rows / pieces->least_rows);
+    count = cox__max_u32(count, (job->rows + pieces->rows - 1) / pieces->rows);
+    count = cox__min_u32(count, pieces->count);
+
+    const uint32_t rows = (job->rows + count - 1) / count;
+    return cox__min_u32((rows + alignment - 1) / alignment * alignment, pieces->rows);
+}
+
+/* Plan how the band is enqueued. */
+static void begin_staged(const struct cox__instance *instance, struct cox__job *job,
+                         struct cox__cl_slot *slot)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     struct cox__cl_staging *state = &slot->staging;
 
     *state = (struct cox__cl_staging){.piece_rows = rows_of_piece(instance, job)};
     state->cut = state->piece_rows < job->rows;
+    job->pieces = (job->rows + state->piece_rows - 1) / state->piece_rows;
     state->in_line = !pass->images && !copies_rows(pass, job);
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
@@ -615,96 +723,116 @@ static cox_status begin_staged(struct cox__instance *instance, const struct cox_
         if (!cox__from_start(pass, i))
             state->band_origins[i] = state->band_firsts[i];
     }
-
-    const cox_status status = clear_partials(instance, pass, slot, state->mems);
-    if (status)
-        return status;
-    return clear_outputs(instance, job, slot, state);
 }
 
-/* Enqueue what the kernels of the current piece wait for. `*copied`: the newest copy in, or
- * NULL. */
-static cox_status begin_piece(struct cox__instance *instance, struct cox__job *job,
-                              struct cox__cl_slot *slot, const struct cox__cl_launch *launch,
-                              cl_event *copied)
+/* Enqueue the copies in of the next piece, if there is one. */
+static cox_status bring_piece(struct cox__instance *instance, struct cox__job *job,
+                              struct cox__cl_slot *slot)
 {
+    struct cox__cl_staging *state = &slot->staging;
     const uint32_t before = slot->event_count;
+    const uint32_t number = state->brought;
+    if (number * state->piece_rows >= job->rows)
+        return COX_OK;
 
-    cox_status status = copy_piece_in(instance, job, slot, &slot->staging, launch->first_row,
-                                      launch->rows, slot->staging.piece);
-    if (status == COX_OK && slot->staging.piece == 0)
+    cox_status status = copy_piece_in(instance, job, slot, piece_of(job, state, number));
+    if (status == COX_OK && number == 0)
         status = open_images(instance, job, slot);
 
+    state->copied[number % 2] = NULL;
     if (slot->event_count > before)
-        *copied = cox__cl_slot_newest(slot);
+        state->copied[number % 2] = cox__cl_slot_newest(slot);
+    state->brought++;
     return status;
 }
 
-/* Enqueue the next part of a staged band: a piece with one kernel, the first kernel of a piece, or
- * the other kernels of a piece. */
-static cox_status enqueue_part(struct cox__instance *instance, struct cox__job *job,
-                               struct cox__cl_slot *slot)
+/* Before the first kernel of a piece: bring the next piece, so that the copies never pause, and
+ * clear what the kernels must not see. */
+static cox_status begin_piece(struct cox__instance *instance, struct cox__job *job,
+                              struct cox__cl_slot *slot, struct piece piece)
 {
-    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    cox_status status = bring_piece(instance, job, slot);
+
+    if (status == COX_OK && piece.number == 0)
+        status = clear_partials(instance, cox__cl_pass(instance, job), slot, slot->staging.mems);
+    if (status == COX_OK && piece.number == 0)
+        status = clear_outputs(instance, job, slot);
+
+    place_piece(instance, job, slot, piece);
+    return status;
+}
+
+/* The end of a piece, after its kernels. */
+static cox_status end_piece(struct cox__instance *instance, struct cox__job *job,
+                            struct cox__cl_slot *slot, struct piece piece)
+{
     struct cox__cl_staging *state = &slot->staging;
-    const uint32_t rows = cox__min_u64(job->rows - state->done, state->piece_rows);
-    const struct cox__cl_launch launch = {.job = job,
-                                          .slot = slot,
-                                          .first_row = job->first_row + state->done,
-                                          .rows = rows,
-                                          .mems = state->mems,
-                                          .origins = state->origins};
-    cox_status status = COX_OK;
-    cl_event copied = NULL;
-    uint32_t first = state->stage, end = pass->stage_count;
-
-    if (first == 0) {
-        status = begin_piece(instance, job, slot, &launch, &copied);
-        if (job->in_parts)
-            end = 1;
-    }
-
-    if (status == COX_OK)
-        status = cox__cl_stages_run(instance, &launch, first, end, copied);
-    state->stage = end;
-    if (status || end < pass->stage_count)
-        return status;
-
-    status = copy_piece_out(instance, job, slot, state, launch.first_row, rows);
+    const cox_status status = copy_piece_out(instance, job, slot, piece);
     if (status)
         return status;
 
     state->stage = 0;
     state->piece++;
-    state->done += rows;
-    if (state->done < job->rows)
+    if (!piece.last)
         return COX_OK;
 
     cl_command_queue queue = instance->queues[COX__CL_QUEUE_OUT];
     if (state->in_line)
         queue = instance->queues[COX__CL_QUEUE_COMPUTE];
-    return read_partials(instance, pass, slot, queue);
+    state->complete = true;
+    return read_partials(instance, cox__cl_pass(instance, job), slot, queue);
 }
 
+/* Enqueue the first kernel of the current piece, or those that are left. */
+static cox_status enqueue_kernels(struct cox__instance *instance, struct cox__job *job,
+                                  struct cox__cl_slot *slot)
+{
+    const uint32_t count = cox__cl_pass(instance, job)->stage_count;
+    struct cox__cl_staging *state = &slot->staging;
+    const struct piece piece = piece_of(job, state, state->piece);
+    const struct cox__cl_launch launch = {.job = job,
+                                          .slot = slot,
+                                          .first_row = piece.first_row,
+                                          .rows = piece.rows,
+                                          .mems = state->mems,
+                                          .origins = state->origins};
+    const uint32_t first = state->stage;
+    cox_status status = COX_OK;
+    cl_event copied = NULL;
+    uint32_t end = count;
+
+    if (first == 0) {
+        status = begin_piece(instance, job, slot, piece);
+        copied = state->copied[piece.number % 2];
+        end = 1;
+    }
+
+    if (status == COX_OK)
+        status = cox__cl_stages_run(instance, &launch, first, end, copied);
+    state->stage = end;
+    if (status || end < count)
+        return status;
+
+    return end_piece(instance, job, slot, piece);
+}
+
+/* Enqueue the next part of a staged band. The first part is what its device needs to begin: the
+ * copies in of the first piece, or else the first kernel. */
 cox_status cox__cl_band_continue(struct cox__instance *instance, struct cox__job *job,
                                  struct cox__cl_slot *slot)
 {
-    const cox_status status = enqueue_part(instance, job, slot);
-    job->unfinished = status == COX_OK && slot->staging.done < job->rows;
-    return status;
-}
+    const struct cox__cl_staging *state = &slot->staging;
+    cox_status status = COX_OK;
+    bool begins = false;
 
-static cox_status enqueue_staged(struct cox__instance *instance, struct cox__job *job,
-                                 struct cox__cl_slot *slot)
-{
-    cox_status status = begin_staged(instance, job, slot);
-    if (status)
-        return status;
+    if (state->brought == 0) {
+        status = bring_piece(instance, job, slot);
+        begins = slot->event_count > 0;
+    }
+    if (status == COX_OK && !begins)
+        status = enqueue_kernels(instance, job, slot);
 
-    do
-        status = cox__cl_band_continue(instance, job, slot);
-    while (job->unfinished && !job->in_parts);
-
+    job->unfinished = status == COX_OK && !state->complete;
     return status;
 }
 
@@ -720,7 +848,11 @@ cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job 
                            NULL);
     }
 
-    if (instance->staged)
-        return enqueue_staged(instance, job, slot);
-    return enqueue_direct(instance, job, slot);
+    if (!instance->staged) {
+        job->pieces = 1;
+        return enqueue_direct(instance, job, slot);
+    }
+
+    begin_staged(instance, job, slot);
+    return cox__cl_band_continue(instance, job, slot);
 }

@@ -24,10 +24,10 @@ struct cox__cl_image {
     uint32_t rows;
 };
 
-/* A staged band while it is enqueued: piece by piece, and kernel by kernel if other devices are to
- * begin as well. */
+/* A staged band while it is enqueued: piece by piece, and part by part if other devices are to begin
+ * as well. */
 struct cox__cl_staging {
-    cl_mem mems[COX_BUFFERS_MAX];           /* of the piece, for the kernels */
+    cl_mem mems[COX_BUFFERS_MAX];           /* of the current piece, for the kernels */
     uint32_t origins[COX_BUFFERS_MAX];      /* the buffer rows at which they begin */
     uint32_t band_origins[COX_BUFFERS_MAX]; /* of the band: where the slot's memory begins */
     uint32_t band_firsts[COX_BUFFERS_MAX];  /* the first buffer row that the band touches */
@@ -36,9 +36,11 @@ struct cox__cl_staging {
     bool cut;     /* into several pieces */
     bool in_line; /* the compute queue also does the copies */
 
-    uint32_t done;  /* rows of the pieces that are enqueued */
-    uint32_t piece; /* the current one */
-    uint32_t stage; /* of the current piece: the next to be enqueued */
+    uint32_t brought;   /* pieces whose copies in are enqueued */
+    cl_event copied[2]; /* their newest copies in, by number % 2; NULL = none */
+    uint32_t piece;     /* whose kernels come next */
+    uint32_t stage;     /* of that piece: the next to be enqueued */
+    bool complete;      /* all parts are enqueued */
 };
 
 /* A queue slot: carries one band at a time and owns all that the band needs, so that nothing is
@@ -96,6 +98,13 @@ struct cox__cl_stage {
     struct cox__cl_kernel *kernels;
 };
 
+/* How a slot's memory is divided into pieces of a pass. */
+struct cox__cl_pieces {
+    uint32_t rows;       /* of the memory of each */
+    uint32_t count;      /* 1 = it is not divided */
+    uint32_t least_rows; /* a smaller piece costs more than it saves */
+};
+
 struct cox__instance {
     struct cox__cl_backend *backend;
     struct cox__cl_device *device;
@@ -109,10 +118,11 @@ struct cox__instance {
     bool abandoned;          /* or isolated */
     uint32_t constants;      /* a bit for each binding that a kernel takes in constant memory */
     uint64_t constant_bytes; /* the device's limit of one; 0 = unknown */
-    uint32_t piece_rows[COX_PASSES_MAX];
+    struct cox__cl_pieces pieces[COX_PASSES_MAX];
     uint32_t slot_count;
     uint32_t event_max;
     cl_command_queue queues[COX__CL_QUEUE_COUNT];
+    uint32_t unflushed;           /* queues with new commands, a bit for each */
     struct cox__cl_queue *shared; /* owns the compute queue, together with the band objects */
     struct cox__cl_stage stages[COX_PASSES_MAX][COX_FUSED_MAX];
     struct cox__cl_slot *slots;

@@ -131,7 +131,8 @@ static uint64_t device_end_ns(const struct cox__instance *instance, const struct
     cl_event newest = cox__cl_slot_newest(slot);
     uint64_t queued, end;
 
-    if (device->clock_lies >= CLOCK_LIES_MAX ||
+    if ((instance->staged && instance->pipeline->watched && !instance->pipeline->profile) ||
+        device->clock_lies >= CLOCK_LIES_MAX ||
         !event_time(instance, newest, CL_PROFILING_COMMAND_QUEUED, &queued) ||
         !event_time(instance, newest, CL_PROFILING_COMMAND_END, &end))
         return 0;
@@ -251,10 +252,11 @@ static void measure(struct cox__instance *instance, const struct cox__cl_slot *s
     job->kernel_ns = job->copy_in_ns = job->copy_out_ns = 0;
     if (!instance->staged || instance->pipeline->profile)
         job->kernel_ns = profile(instance, slot, COX__CL_KERNEL, most_ns);
-    if (instance->staged && instance->pipeline->profile)
-        job->copy_in_ns = profile(instance, slot, COX__CL_COPY_IN, most_ns);
-    if (instance->staged)
-        job->copy_out_ns = profile(instance, slot, COX__CL_COPY_OUT, most_ns);
+    if (!instance->staged || !instance->pipeline->profile)
+        return;
+
+    job->copy_in_ns = profile(instance, slot, COX__CL_COPY_IN, most_ns);
+    job->copy_out_ns = profile(instance, slot, COX__CL_COPY_OUT, most_ns);
 }
 
 static enum cox__job_state fail(struct cox__instance *instance, struct cox__cl_slot *slot,

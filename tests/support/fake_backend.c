@@ -453,7 +453,7 @@ static cox_status op_job_submit(struct cox__backend *backend, struct cox__job *j
     memcpy(fresh.partial, slot->partial, sizeof fresh.partial);
     *slot = fresh;
     job->failing = false;
-    if (job->in_parts && fake->devices[instance->device].script.parts > 1)
+    if (fake->devices[instance->device].script.parts > 1)
         slot->parts_left = fake->devices[instance->device].script.parts - 1;
     job->unfinished = slot->parts_left > 0;
 

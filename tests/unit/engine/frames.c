@@ -181,14 +181,21 @@ Test(engine, every_device_begins_before_any_gets_the_second_part_of_its_band)
     play_end(&play);
 }
 
-/* A lone device is not kept from its work by a flush in between. */
-Test(engine, a_band_is_enqueued_at_once_if_no_other_device_waits)
+struct seen {
+    struct cox_session *session;
+    uint64_t next_index;
+};
+
+/* A frame's callback: note the index that the next submitted frame would get. */
+static void see_next_index(void *user, uint64_t frame, cox_status status)
 {
-    const struct fake_params device = {.device_count = 1, .devices = {{.ns_per_row = 10e3, .parts = 3}}};
-    struct play play = play_begin(&device, 100, 16, 64, 4, &(const struct cox__session_spec){.report = rig_report});
-    play_frames(&play, 0, 8, 1);
-    cr_assert_eq(fake_steps(play.fake, FAKE_STEP_CONTINUE, UINT32_MAX), 0);
-    play_end(&play);
+    struct seen *seen = user;
+    (void)frame;
+    (void)status;
+
+    pthread_mutex_lock(&seen->session->lock);
+    seen->next_index = seen->session->counts.next_index;
+    pthread_mutex_unlock(&seen->session->lock);
 }
 
 /* The index of a step in the record: the first of its kind, or the last. */
@@ -246,6 +253,72 @@ Test(engine, a_device_that_enqueues_slowly_is_submitted_to_last)
         cr_assert_lt(place_of(record, count, FAKE_STEP_SUBMIT, d, true), slow);
 
     free(record);
+    play_end(&play);
+}
+
+/* A processor may take longer to enqueue its band than a GPU takes for all of its pieces. */
+Test(engine, a_device_that_enqueues_slowly_does_not_keep_others_from_their_parts)
+{
+    struct fake_params devices = play_trio;
+    devices.devices[1].parts = devices.devices[2].parts = 3;
+    struct play play = begin_thirds(&devices, 1);
+    play_frames(&play, 0, 1, 1); /* the warm-up */
+    FAKE_FAULT(play.fake, .kind = FAKE_SUBMIT_BLOCKS, .device = 0, .delay_ns = 200000, .count = UINT32_MAX);
+    play_frames(&play, 1, 3, 1);
+
+    fake_clear_record(play.fake);
+    play_frames(&play, 3, 4, 1);
+
+    size_t count;
+    struct fake_record *record = fake_take_record(play.fake, &count);
+    const size_t slow = place_of(record, count, FAKE_STEP_SUBMIT, 0, false);
+    for (uint32_t d = 1; d < 3; d++)
+        cr_assert_lt(place_of(record, count, FAKE_STEP_CONTINUE, d, true), slow);
+
+    free(record);
+    play_end(&play);
+}
+
+/* Each device can begin while the next one is submitted to. */
+Test(engine, flushes_a_device_before_the_next_gets_its_band)
+{
+    struct play play = begin_thirds(&play_trio, 1);
+    play_frames(&play, 0, 1, 1); /* the warm-up */
+
+    fake_clear_record(play.fake);
+    play_frames(&play, 1, 2, 1);
+
+    size_t count;
+    struct fake_record *record = fake_take_record(play.fake, &count);
+    uint32_t unflushed = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (record[i].step == FAKE_STEP_SUBMIT)
+            cr_assert_eq(unflushed++, 0, "step %zu", i);
+        if (record[i].step == FAKE_STEP_FLUSH)
+            unflushed = 0;
+    }
+
+    free(record);
+    play_end(&play);
+}
+
+/* The next frame does not have to wait until the thread that submits it wakes up. */
+Test(engine, a_frame_that_waits_for_a_slot_is_under_way_before_the_callback)
+{
+    const struct fake_params device = {.device_count = 1, .devices = {{.ns_per_row = 10e3}}, .held = true};
+    struct play play = play_begin(&device, 100, 16, 64, 2,
+                                  &(const struct cox__session_spec){.in_flight = 1, .no_warmup = true});
+    struct seen seen = {.session = play.session};
+    struct play_blocked blocked;
+
+    cr_assert_eq(cox__session_submit(play.session, RIG_FRAME(play.frames, 0), see_next_index, &seen), COX_OK);
+    play_block(&blocked, &play, 1);
+    fake_release(play.fake);
+
+    cr_assert_eq(play_unblocked(&blocked), COX_OK);
+    cox_session_wait(play.session);
+    cr_assert_eq(seen.next_index, 2);
+    play_check(&play, 0, 2);
     play_end(&play);
 }
 

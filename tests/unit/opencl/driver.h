@@ -194,6 +194,7 @@ CL_API_ENTRY cl_int CL_API_CALL clReleaseEvent(cl_event event)
     return next(event);
 }
 
+static atomic_uint profile_calls;
 static atomic_bool profile_lies;
 static cl_ulong profile_queued, profile_start, profile_end;
 
@@ -201,6 +202,7 @@ CL_API_ENTRY cl_int CL_API_CALL clGetEventProfilingInfo(cl_event event, cl_profi
                                                         void *value, size_t *got)
 {
     NEXT(clGetEventProfilingInfo);
+    profile_calls++;
     const cl_int code = next(event, what, bytes, value, got);
     if (profile_lies)
         *(cl_ulong *)value = what == CL_PROFILING_COMMAND_QUEUED  ? profile_queued

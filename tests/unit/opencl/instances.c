@@ -168,9 +168,13 @@ static enum cox__job_state poll_end(struct cox__job *job)
     return state;
 }
 
+/* Enqueue all parts of a band. */
 static cox_status submit(struct cox__job *job)
 {
-    return rig.ops->job_submit(rig.backend, job);
+    const cox_status status = rig.ops->job_submit(rig.backend, job);
+    while (status == COX_OK && job->unfinished)
+        rig.ops->job_continue(rig.backend, job);
+    return status;
 }
 
 static void start(struct cox__job *job)
@@ -546,12 +550,116 @@ Test(cl_instances, profiles_that_make_no_sense_are_left_out)
     profile_lies = false;
 }
 
-Test(cl_instances, a_staged_device_times_the_copies_out_alone_unless_asked)
+/* Only the end of a band is timed, and nothing if the engine sees the end without delay. */
+Test(cl_instances, a_staged_device_times_no_copies_and_kernels_unless_asked)
 {
-    struct cox__job job = begin("cpu=staged");
-    run(&job);
-    cr_assert(!job.kernel_ns && !job.copy_in_ns);
-    cr_assert_neq(job.copy_out_ns, 0);
+    for (int watched = 0; watched < 2; watched++) {
+        begin_without_instance("cpu=staged");
+        rig.pipeline.watched = watched;
+        rig.instance = instance_new(0, false);
+        for (int i = 0; i < 3; i++) { /* the device's clock is trusted after a few bands */
+            struct cox__job job = job_of(rig.instance, 0, 0, ROWS);
+            profile_calls = 0;
+            run(&job);
+            cr_assert(!job.kernel_ns && !job.copy_in_ns && !job.copy_out_ns);
+            cr_assert_neq(job.end_ns, 0);
+            cr_assert_eq(profile_calls > 0, !watched);
+        }
+        end();
+    }
+}
+
+/* ---- pieces ---- */
+
+enum { TALL = 1100, TALL_BYTES = TALL * COLUMNS * 4 };
+
+/* The kernel leaves elements alone, so their memory must have been cleared. */
+static const char pieces_source[] =
+    "kernel void work(global const uint *in, global const uint *wide, global uint *out, int columns, int first,\n"
+    "                 int rows, int frame_rows, int in_origin, int wide_origin, int out_origin) {\n"
+    "    int x = get_global_id(0), y = first + get_global_id(1);\n"
+    "    if (x >= columns || y >= first + rows)\n"
+    "        return;\n"
+    "    uint v = in[(y - in_origin) * columns + x];\n"
+    "    int up = max(y - 2, 0), down = min(y + 2, frame_rows - 1);\n"
+    "    if (v & 4)\n"
+    "        out[(y - out_origin) * columns + x] = v + 3 * wide[(up - wide_origin) * columns + x] +\n"
+    "                                              5 * wide[(down - wide_origin) * columns + x];\n"
+    "}\n";
+
+static void make_tall_pipeline(void)
+{
+    const struct cox__binding bindings[] = {
+        {.name = "in", .row_access = COX__ROWS, .access = COX__READ, .pitch_bytes = COLUMNS * 4},
+        {.name = "wide", .row_access = COX__HALO, .access = COX__READ, .pitch_bytes = COLUMNS * 4, .halo_rows = 2},
+        {.name = "out", .row_access = COX__ROWS, .access = COX__WRITE, .pitch_bytes = COLUMNS * 4}};
+    const struct cox__variant variant = {.source = pieces_source, .options = ""};
+    const struct cox__arg args[] = {COX__ARG_BUFFER(0), COX__ARG_BUFFER(1), COX__ARG_BUFFER(2),  COX__ARG_COLUMNS,
+                                    COX__ARG_FIRST_ROW, COX__ARG_ROWS,      COX__ARG_FRAME_ROWS, COX__ARG_ORIGIN(0),
+                                    COX__ARG_ORIGIN(1), COX__ARG_ORIGIN(2)};
+    const struct cox__stage stage = {
+        .kernel = "work", .columns = COLUMNS, .variant_count = 1, .variants = &variant, .arg_count = 10, .args = args};
+    cox__pipeline_clear(&rig.pipeline);
+    cr_assert_eq(cox__pipeline_init(&rig.pipeline,
+                                    &(const struct cox__session_spec){.rows = TALL,
+                                                                      .binding_count = 3,
+                                                                      .bindings = bindings,
+                                                                      .stage_count = 1,
+                                                                      .stages = &stage},
+                                    &rig.log),
+                 COX_OK);
+}
+
+static void check_tall_rows(uint32_t *const data[3], uint32_t first, uint32_t end)
+{
+    for (uint32_t y = first; y < end; y++)
+        for (uint32_t x = 0; x < COLUMNS; x++) {
+            const uint32_t up = y < 2 ? 0 : y - 2, down = y + 2 < TALL ? y + 2 : TALL - 1;
+            const uint32_t v = data[0][y * COLUMNS + x];
+            uint32_t want = v + 3 * data[1][up * COLUMNS + x] + 5 * data[1][down * COLUMNS + x];
+            if (!(v & 4))
+                want = 0;
+            if (data[2][y * COLUMNS + x] != want)
+                cr_assert_fail("row %u, column %u: %u instead of %u", y, x, data[2][y * COLUMNS + x], want);
+        }
+}
+
+/* Pieces of 2 MB or more: three of the larger band below. */
+Test(cl_instances, a_band_in_pieces_gives_the_rows_of_one_in_one_piece)
+{
+    const uint32_t wishes[] = {1, 2, 3, 4, 64}, counts[] = {1, 2, 3, 3, 3};
+    struct cox__mem *mems[3];
+    uint32_t *data[3], most[COX_PASSES_MAX];
+
+    begin_without_instance("cpu=staged");
+    make_tall_pipeline();
+    cr_assert_eq(rig.ops->instance_create(rig.backend, 0, &rig.pipeline, 2, false, &rig.instance, most), COX_OK);
+    for (int m = 0; m < 3; m++) {
+        cr_assert_eq(rig.ops->mem_create(rig.backend, NULL, TALL_BYTES, &mems[m]), COX_OK);
+        data[m] = rig.ops->mem_data(mems[m]);
+    }
+
+    for (uint32_t w = 0; w < 5; w++)
+        for (uint32_t b = 0; b < 2; b++) {
+            const uint32_t first = b ? 514 : 0, rows = b ? 62 : 540 + w;
+            struct cox__job job = job_of(rig.instance, 0, first, rows);
+            job.mems = mems;
+            job.alone = true;
+            job.pieces = wishes[w];
+            rig.seed++;
+            for (uint32_t i = 0; i < TALL * COLUMNS; i++) {
+                data[0][i] = value_at(i);
+                data[1][i] = value_at(i ^ 0x5555);
+                data[2][i] = 0xeeeeeeee;
+            }
+
+            run(&job);
+            cr_expect_eq(job.pieces, b ? 1 : counts[w], "%u of %u rows", job.pieces, rows);
+            check_tall_rows(data, first, first + rows);
+        }
+
+    for (int m = 0; m < 3; m++)
+        rig.ops->mem_destroy(rig.backend, mems[m]);
 }
 
 Test(cl_instances, a_band_that_is_polled_without_a_pause_is_not_posted)
