@@ -292,6 +292,10 @@ Test(lab_scenario, refuses_contention_and_rows_that_make_no_sense)
     refuse(ROWS TWO ", 'contention': [{'devices': ['a', 5], 'slower': 2}]", "must contain only names");
     refuse(ROWS TWO ", 'contention': [{'devices': [], 'slower': 2}]", "contention[0].devices: must have from 1");
     refuse(ROWS TWO ", 'contention': [{'slower': 0.9}]", "slower: must be from 1 to");
+    refuse(ROWS TWO ", 'contention': [{'slower': 2, 'slows': ['c']}]", "contention[0].slows: unknown device 'c'");
+    refuse("'rows': 9, 'devices': [{'name': 'a', 'row_us': 1}, {'name': 'b', 'row_us': 1}, {'name': 'c', 'row_us': 1}]"
+           ", 'contention': [{'slower': 2, 'devices': ['a', 'b'], 'slows': ['c']}]",
+           "contention[0].slows: must be among 'devices'");
     refuse(ROWS ONE ", 'heavy': [{'first': 0.6, 'rows': 0.5, 'slower': 2}]", "heavy[0]: 'first' plus 'rows'");
     refuse(ROWS ONE ", 'heavy': [{'rows': 0.5, 'slower': 2}], 'scenes': {'frames': 5, 'segments': 3, 'share': 0.5, "
                     "'slower': 2}",
@@ -352,8 +356,12 @@ Test(lab_scenario, refuses_chance_and_threads_that_make_no_sense)
     refuse(ROWS TWO ", 'application': {'idle_us': 0}", "application.idle_us: must be from 0.001");
     refuse(ROWS TWO ", 'engine': {'stall': {}}", "engine.stall.probability: missing");
     refuse(ROWS TWO ", 'engine': {'submit': []}", "engine.submit: must be an object");
-    refuse(DEVICE("'trace': []"), "devices[0].trace: must have from 1 to 8192 entries");
+    refuse(DEVICE("'trace': []"), "devices[0].trace: must have from 1 to 16384 entries");
     refuse(DEVICE("'trace': [1, 0]"), "devices[0].trace: must hold numbers from 0.001 to 1000");
+    refuse(DEVICE("'trace_late_us': [-1]"), "devices[0].trace_late_us: must hold numbers from 0 to 1e+09");
+    refuse(DEVICE("'trace_late_us': ['1']"), "devices[0].trace_late_us: must hold numbers");
+    refuse(DEVICE("'submit_us': -1"), "devices[0].submit_us: must be from 0");
+    refuse(DEVICE("'ahead_us': -1"), "devices[0].ahead_us: must be from 0");
     refuse(DEVICE("'trace': ['1']"), "devices[0].trace: must hold numbers");
     refuse(ROWS TWO ", 'links': [{'devices': ['a']}]", "links[0].devices: must name at least two devices");
     refuse(ROWS TWO ", 'links': [{'devices': ['a', 'b']}, {'devices': ['a', 'b']}]",

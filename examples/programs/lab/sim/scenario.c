@@ -60,7 +60,8 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
     static const char *const keys[] = {
         "name",        "count",  "fixed_us", "launch_us",   "row_us", "transfer_us",
         "overlap",     "jitter", "outliers", "thermal",     "watts",  "idle_watts",
-        "jitter_tail", "level",  "jumps",    "launch_tail", "trace",  NULL};
+        "jitter_tail", "level",  "jumps",    "launch_tail", "trace",  "trace_late_us",
+        "submit_us", "ahead_us", "ahead_row_us", NULL};
     struct lab_scenario_device device = {.thermal_factor = 1, .outlier_factor = 1};
     struct strict_place at;
     uint64_t count = 1;
@@ -69,6 +70,9 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
         !strict_string(&at, "name", true, LAB_NAME_MAX - 4, device.name) ||
         !strict_integer(&at, "count", false, 1, COX_DEVICES_MAX, &count) ||
         !read_cost(&at, true, &device) || !strict_boolean(&at, "overlap", &device.overlap) ||
+        !read_us(&at, "submit_us", false, 0, &device.submit_ns) ||
+        !read_us(&at, "ahead_us", false, 0, &device.ahead_ns) ||
+        !read_us(&at, "ahead_row_us", false, 0, &device.ahead_row_ns) ||
         !strict_number(&at, "watts", false, 0, 1e5, &device.watts) ||
         !strict_number(&at, "idle_watts", false, 0, 1e5, &device.idle_watts) ||
         !lab_read_device_chance(&at, &device, out) || !read_thermal(&at, &device))
@@ -220,20 +224,26 @@ static bool read_change(struct strict_reader *reader, json_t *value, uint32_t in
 static bool read_contention(struct strict_reader *reader, json_t *value, uint32_t index,
                             struct lab_scenario *out)
 {
-    static const char *const keys[] = {"devices", "from", "to", "slower", NULL};
+    static const char *const keys[] = {"devices", "slows", "from", "to", "slower", NULL};
     struct lab_scenario_contention contention = {.devices = 0};
     struct strict_place at;
 
     if (!strict_enter(&at, reader, value, keys, "contention[#]", index) ||
         !read_span(&at, out, &contention.from, &contention.to) ||
         !strict_number(&at, "slower", true, 1, 1000, &contention.factor) ||
-        !lab_place_devices(&at, "devices", out, &contention.devices))
+        !lab_place_devices(&at, "devices", out, &contention.devices) ||
+        !lab_place_devices(&at, "slows", out, &contention.slows))
         return false;
 
     if (!json_object_get(value, "devices")) /* all of them */
         contention.devices = UINT32_MAX >> (32 - out->device_count);
     if (!(contention.devices & (contention.devices - 1)))
         return strict_refuse(&at, "devices", "must name at least two devices");
+
+    if (!json_object_get(value, "slows"))
+        contention.slows = contention.devices;
+    if (contention.slows & ~contention.devices)
+        return strict_refuse(&at, "slows", "must be among \"devices\"");
     out->contentions[out->contention_count++] = contention;
     return true;
 }

@@ -21,7 +21,7 @@ enum {
     LAB_BURSTS_MAX = 8,
     LAB_BURSTS_IN_RUN_MAX = 200000, /* of each kind */
     LAB_LINKS_MAX = 8,
-    LAB_TRACE_MAX = 8192, /* for all devices together */
+    LAB_TRACE_MAX = 16384, /* for all devices together */
     LAB_ROWS_MAX = 1 << 20,
     LAB_FRAMES_MAX = 20000,
     LAB_FRAMES_TIMES_DEVICES_MAX = 200000,
@@ -62,6 +62,10 @@ struct lab_scenario_device {
     double row_ns;      /* computing a row */
     double transfer_ns; /* copying a row */
     bool overlap;       /* it copies and computes at the same time */
+    double submit_ns;   /* what enqueueing a band costs the engine's thread */
+
+    /* What it does of a launch while it works at the band before: of the fixed part, of a row. */
+    double ahead_ns, ahead_row_ns;
 
     double jitter; /* sigma of a log-normal factor with the mean 1 */
     double jitter_tail_probability;
@@ -72,6 +76,7 @@ struct lab_scenario_device {
     double jump_sigma;
     uint32_t trace_count;                 /* 0 = none */
     uint32_t trace_first;                 /* in the scenario's traces */
+    uint32_t late_count, late_first;      /* the same of `trace_late_us`, in nanoseconds */
     struct lab_scenario_tail launch_tail; /* added to a launch's fixed part */
     uint32_t link;                        /* 1 + index; 0 = none */
     double outlier_probability;
@@ -94,9 +99,10 @@ struct lab_scenario_change {
     uint32_t rows; /* LAB_ROWS */
 };
 
-/* While two or more of `devices` work, each of them is slower by `factor`. Lasts as a change. */
+/* While two or more of `devices` work, those in `slows` are slower by `factor`. Lasts as a
+ * change. */
 struct lab_scenario_contention {
-    uint32_t devices; /* a bit each */
+    uint32_t devices, slows; /* a bit each */
     uint64_t from, to;
     double factor;
 };

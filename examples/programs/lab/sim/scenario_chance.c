@@ -58,31 +58,42 @@ static bool read_jitter(const struct strict_place *at, struct lab_scenario_devic
             strict_refuse(&in, "times", "\"times\" multiplied by \"jitter\" must be at most 2"));
 }
 
-static bool read_trace(const struct strict_place *at, struct lab_scenario_device *out,
-                       struct lab_scenario *scenario)
+/* Read an array of numbers from `low` to `high`, which are multiplied by `unit`. */
+static bool read_series(const struct strict_place *at, const char *key, double low, double high,
+                        double unit, struct lab_scenario *scenario, uint32_t *first,
+                        uint32_t *count)
 {
-    json_t *values = strict_array(at, "trace", false, LAB_TRACE_MAX);
+    json_t *values = strict_array(at, key, false, LAB_TRACE_MAX);
 
     if (!values)
         return !at->reader->failed;
 
-    out->trace_first = scenario->traced;
-    out->trace_count = (uint32_t)json_array_size(values);
+    *first = scenario->traced;
+    *count = (uint32_t)json_array_size(values);
     if (!scenario->traces)
         scenario->traces = calloc(LAB_TRACE_MAX, sizeof *scenario->traces);
     if (!scenario->traces)
-        return strict_refuse(at, "trace", "out of memory");
-    if (out->trace_count > LAB_TRACE_MAX - scenario->traced)
-        return strict_refuse(at, "trace", "more than %d numbers in all traces", LAB_TRACE_MAX);
+        return strict_refuse(at, key, "out of memory");
+    if (*count > LAB_TRACE_MAX - scenario->traced)
+        return strict_refuse(at, key, "more than %d numbers in all traces", LAB_TRACE_MAX);
 
-    for (uint32_t i = 0; i < out->trace_count; i++) {
-        double factor = json_number_value(json_array_get(values, i));
-        if (!(factor >= 0.001 && factor <= 1000))
-            return strict_refuse(at, "trace", "must hold numbers from 0.001 to 1000");
-        scenario->traces[scenario->traced++] = factor;
+    for (uint32_t i = 0; i < *count; i++) {
+        double value = json_number_value(json_array_get(values, i));
+        if (!(value >= low && value <= high) || !json_is_number(json_array_get(values, i)))
+            return strict_refuse(at, key, "must hold numbers from %g to %g", low, high);
+        scenario->traces[scenario->traced++] = value * unit;
     }
 
     return true;
+}
+
+static bool read_trace(const struct strict_place *at, struct lab_scenario_device *out,
+                       struct lab_scenario *scenario)
+{
+    return read_series(at, "trace", 0.001, 1000, 1, scenario, &out->trace_first,
+                       &out->trace_count) &&
+           read_series(at, "trace_late_us", 0, 1e9, 1e3, scenario, &out->late_first,
+                       &out->late_count);
 }
 
 static bool read_level(const struct strict_place *at, struct lab_scenario_device *out)

@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOMENTS = 2 * LAB_IN_FLIGHT_MAX }; /* frames whose state is kept */
+enum {
+    MOMENTS = 2 * LAB_IN_FLIGHT_MAX, /* frames whose state is kept */
+    /* The runtime's warm-up runs a frame as often on each device. The shortest time counts. */
+    WARMUP_RUNS = 12,
+};
 
 /* Different uses of chance. The order is part of the result: append only. */
 enum {
@@ -52,6 +56,7 @@ struct moment {
 struct level {
     double noise; /* counts as chance */
     double jump;
+    double late_ns; /* of the device's first launch */
 };
 
 /* The current burst, or the next one. */
@@ -71,6 +76,8 @@ struct lab_scenario_world {
     struct moment moments[MOMENTS];
     struct level *levels; /* frame by frame, one for each device; NULL = all 1 */
     struct stretch bursts[LAB_BURSTS_MAX];
+    double submit_ns[COX_DEVICES_MAX];
+    double warm_up[COX_DEVICES_MAX]; /* the trace's factor there, over that of frame 0 */
 };
 
 static bool is_now(uint64_t frame, uint64_t from, uint64_t to)
@@ -247,6 +254,19 @@ static uint32_t stream_of(const struct lab_launch *launch, uint32_t stream, uint
 
 /* --- chance that lasts --- */
 
+/* What the warm-up sees of a trace that begins at `first`: its least factor, over the first one. */
+static double warm_up_factor(const struct lab_scenario *scenario,
+                             const struct lab_scenario_device *device, uint64_t first)
+{
+    const double *trace = &scenario->traces[device->trace_first];
+    double least = HUGE_VAL;
+
+    for (uint64_t i = first; i < first + WARMUP_RUNS; i++)
+        least = fmin(least, trace[i % device->trace_count]);
+
+    return least / trace[first % device->trace_count];
+}
+
 /* Find the level of each device in each frame: it changes slowly, jumps, and follows a trace. */
 static void find_levels(struct lab_scenario_world *world)
 {
@@ -263,10 +283,13 @@ static void find_levels(struct lab_scenario_world *world)
 
         /* All devices' traces begin at the same place. */
         uint64_t trace = 0;
-        if (device->trace_count > 0 && !scenario->traces_begin)
+        if ((device->trace_count > 0 || device->late_count > 0) && !scenario->traces_begin)
             trace = lab_random_bits(world->seed, STREAM_TRACE, 0, 0, 0);
         if (scenario->pause_frames > 0)
             trace -= trace % scenario->pause_frames;
+        world->warm_up[d] = 1;
+        if (device->trace_count > 0)
+            world->warm_up[d] = warm_up_factor(scenario, device, trace);
 
         for (uint64_t f = 0; f < scenario->frames; f++) {
             if (f > 0)
@@ -276,10 +299,13 @@ static void find_levels(struct lab_scenario_world *world)
                 jump = lab_exp(device->jump_sigma * normal(world, STREAM_JUMP, f, d, 1));
 
             struct level *level = &world->levels[f * scenario->device_count + d];
-            *level = (struct level){lab_exp(x), jump};
+            *level = (struct level){lab_exp(x), jump, 0};
             if (device->trace_count > 0)
                 level->jump *=
                     scenario->traces[device->trace_first + (trace + f) % device->trace_count];
+            if (device->late_count > 0)
+                level->late_ns =
+                    scenario->traces[device->late_first + (trace + f) % device->late_count];
         }
     }
 }
@@ -454,7 +480,7 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row
 
     for (uint32_t i = 0; i < scenario->contention_count; i++)
         if (is_now(frame, scenario->contentions[i].from, scenario->contentions[i].to))
-            moment->contended |= scenario->contentions[i].devices;
+            moment->contended |= scenario->contentions[i].slows;
 
     moment->segment_count = 0;
     if (scenario->heavy_count > 0)
@@ -540,14 +566,29 @@ static double launch_ns(void *ctx, const struct lab_launch *launch)
         if (uniform(world, stream, launch->frame, d, chance) < device->outlier_probability)
             ns *= device->outlier_factor;
     }
-    if (world->levels)
-        ns *= world->levels[launch->frame * world->scenario->device_count + d].noise;
+    if (world->levels) {
+        const struct level *level =
+            &world->levels[launch->frame * world->scenario->device_count + d];
+        ns *= level->noise;
+        if (warmup)
+            ns *= world->warm_up[d];
+        if (launch->launch == 0 && !launch->shadow)
+            ns += level->late_ns;
+    }
     if (device->launch_tail.probability > 0 && !warmup)
         ns += draw(world, &device->launch_tail,
                    stream_of(launch, STREAM_LAUNCH_TAIL, STREAM_SHADOW_LAUNCH_TAIL), launch->frame,
                    d, chance, 0);
 
     return ns;
+}
+
+static double ahead_ns(void *ctx, const struct lab_launch *launch)
+{
+    const struct lab_scenario_world *world = ctx;
+    const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
+
+    return device->ahead_ns + device->ahead_row_ns * launch->rows;
 }
 
 static void copying(void *ctx, const struct lab_launch *launch, double ns, struct lab_link *out)
@@ -578,7 +619,7 @@ static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t acti
         const struct lab_scenario_contention *contention = &world->scenario->contentions[i];
         const uint32_t at_work = active & contention->devices;
 
-        if (is_now(frame, contention->from, contention->to) && at_work & 1u << device &&
+        if (is_now(frame, contention->from, contention->to) && contention->slows & 1u << device &&
             (at_work & (at_work - 1)))
             slower *= contention->factor;
     }
@@ -641,9 +682,30 @@ static bool has_levels(const struct lab_scenario *scenario)
 {
     for (uint32_t d = 0; d < scenario->device_count; d++)
         if (scenario->devices[d].level_change > 0 || scenario->devices[d].jump_frames > 0 ||
-            scenario->devices[d].trace_count > 0)
+            scenario->devices[d].trace_count > 0 || scenario->devices[d].late_count > 0)
             return true;
     return false;
+}
+
+static bool copies_ahead(const struct lab_scenario *scenario)
+{
+    for (uint32_t d = 0; d < scenario->device_count; d++)
+        if (scenario->devices[d].ahead_ns > 0 || scenario->devices[d].ahead_row_ns > 0)
+            return true;
+    return false;
+}
+
+/* Note what enqueueing costs. Returns whether it costs anything. */
+static bool find_submits(struct lab_scenario_world *world)
+{
+    bool any = false;
+
+    for (uint32_t d = 0; d < world->scenario->device_count; d++) {
+        world->submit_ns[d] = world->scenario->devices[d].submit_ns;
+        any |= world->submit_ns[d] > 0;
+    }
+
+    return any;
 }
 
 static bool has_links(const struct lab_scenario *scenario)
@@ -716,6 +778,10 @@ static struct lab_scenario_world *create_pass(const struct lab_scenario *scenari
         world->slowdown = slowdown;
     if (has_links(scenario))
         world->copying = copying;
+    if (copies_ahead(scenario))
+        world->ahead_ns = ahead_ns;
+    if (find_submits(ctx))
+        world->submit_ns = ctx->submit_ns;
     if (engine->ns > 0 || engine->tail.probability > 0)
         world->wake_ns = wake_ns;
     if (application->ns > 0 || application->tail.probability > 0)
