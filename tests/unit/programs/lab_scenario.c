@@ -82,9 +82,9 @@ Test(lab_scenario, says_what_the_file_says)
     ASSERT_VALUES(IS(d->fixed_ns, 60e3), IS(d->launch_ns, 12e3), IS(d->row_ns, 18e3), IS(d->transfer_ns, 500));
     cr_assert(d->overlap);
     ASSERT_VALUES(IS(d->jitter, 0.05), IS(d->outlier_probability, 0.01), IS(d->outlier_factor, 5),
-                  IS(d->thermal_factor, 1.5), IS(d->thermal_ns, 2e9), IS(d->watts, 15), IS(d->idle_watts, 2));
+                  IS(s->heats[0].factor, 1.5), IS(s->heats[0].ns, 2e9), IS(d->watts, 15), IS(d->idle_watts, 2));
     cr_assert_str_eq(s->devices[2].name, "GPU-1");
-    ASSERT_VALUES(IS(s->devices[2].thermal_factor, 1), IS(s->change_count, 4), IS(s->changes[0].kind, LAB_SLOWER),
+    ASSERT_VALUES(IS(s->heat_count, 1), IS(s->change_count, 4), IS(s->changes[0].kind, LAB_SLOWER),
                   IS(s->changes[0].device, 2));
     cr_assert_eq(s->changes[1].to, 30, "to the end");
     ASSERT_VALUES(IS(s->changes[3].rows, 720), IS(s->contentions[0].devices, 5), IS(s->contentions[1].devices, 7),
@@ -159,7 +159,7 @@ Test(lab_scenario, refuses_numbers_out_of_range)
     refuse(TEN "'devices': [{'name': 'a'}]", "devices[0].row_us: missing");
     refuse(DEVICE("'outliers': {'probability': 1.5, 'factor': 2}"), "outliers.probability: must be from 0 to 1");
     refuse(DEVICE("'outliers': {'probability': 0.5}"), "outliers.factor: missing");
-    refuse(DEVICE("'thermal': {'factor': 0.5, 'seconds': 1}"), "thermal.factor: must be from 1");
+    refuse(DEVICE("'thermal': {'factor': 0, 'seconds': 1}"), "thermal.factor: must be from 0.001");
     refuse(DEVICE("'thermal': {'factor': 1.5, 'seconds': 0}"), "thermal.seconds: must be");
 }
 
@@ -292,6 +292,10 @@ Test(lab_scenario, refuses_contention_and_rows_that_make_no_sense)
     refuse(ROWS TWO ", 'contention': [{'devices': ['a', 5], 'slower': 2}]", "must contain only names");
     refuse(ROWS TWO ", 'contention': [{'devices': [], 'slower': 2}]", "contention[0].devices: must have from 1");
     refuse(ROWS TWO ", 'contention': [{'slower': 0.9}]", "slower: must be from 1 to");
+    refuse(DEVICE("'thermal': {'factor': 2, 'seconds': 1, 'hot': 0.5}"), "devices[0].thermal.cool: missing");
+    refuse(DEVICE("'thermal': {'factor': 2, 'seconds': 1, 'hot': 0.5, 'cool': 0.6}"), "cool: must be at most 'hot'");
+    refuse(ROWS TWO ", 'power': [{'factor': 2}]", "power[0].seconds: missing");
+    refuse(ROWS TWO ", 'power': [{'factor': 2, 'seconds': 1, 'devices': ['c']}]", "devices: unknown device 'c'");
     refuse(ROWS TWO ", 'contention': [{'slower': 2, 'slows': ['c']}]", "contention[0].slows: unknown device 'c'");
     refuse("'rows': 9, 'devices': [{'name': 'a', 'row_us': 1}, {'name': 'b', 'row_us': 1}, {'name': 'c', 'row_us': 1}]"
            ", 'contention': [{'slower': 2, 'devices': ['a', 'b'], 'slows': ['c']}]",

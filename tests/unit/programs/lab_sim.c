@@ -220,6 +220,40 @@ Test(lab_sim, heat_follows_the_load)
     cr_assert_lt(frames[50].wall_ns, 120e6, "idle, it cools down");
 }
 
+Test(lab_sim, heat_with_two_thresholds_stays_between_them)
+{
+    set_world("'rows': 100, 'frames': 60, 'devices': [{'name': 'a', 'row_us': 1000, 'thermal': {'factor': 2, "
+              "'seconds': 0.5, 'hot': 0.6, 'cool': 0.3}}, {'name': 'b', 'row_us': 1000}]");
+    for (int f = 20; f < 40; f++)
+        told.splits[f] = split_at(0);
+    told.splits[24] = told.splits[39] = split_at(100);
+    run_split(split_at(100), 1);
+    ASSERT_VALUES(US(frames[0].wall_ns, 100e3), US(frames[4].wall_ns, 100e3), US(frames[6].wall_ns, 200e3),
+                  US(frames[19].wall_ns, 200e3));
+    ASSERT_VALUES(US(frames[24].wall_ns, 200e3), US(frames[39].wall_ns, 100e3));
+}
+
+Test(lab_sim, devices_that_share_a_power_budget_are_slower_only_while_both_work)
+{
+    set_world("'rows': 100, 'frames': 60, 'devices': [{'name': 'a', 'row_us': 1000}, {'name': 'b', 'row_us': 1000}], "
+              "'power': [{'factor': 1.5, 'seconds': 0.2, 'hot': 0.7, 'cool': 0.6}]");
+    for (int f = 30; f < 60; f++)
+        told.splits[f] = split_at(100);
+    run_split(split_at(50), 1);
+    ASSERT_VALUES(US(frames[0].wall_ns, 50e3), US(frames[29].wall_ns, 75e3), US(frames[30].wall_ns, 150e3),
+                  US(frames[59].wall_ns, 100e3));
+}
+
+Test(lab_sim, a_clock_governor_is_heat_that_makes_faster)
+{
+    set_world("'rows': 100, 'frames': 40, 'devices': [{'name': 'a', 'row_us': 1000, 'thermal': {'factor': 0.5, "
+              "'seconds': 0.1}}]");
+    run_split(split_at(100), 1);
+    ASSERT_VALUES(US(frames[0].wall_ns, 100e3));
+    cr_assert_lt(frames[39].wall_ns, 51e6);
+    cr_assert_gt(frames[39].wall_ns, 50e6 - 1);
+}
+
 Test(lab_sim, energy_is_what_busy_and_idle_devices_use)
 {
     set_world("'rows': 100, 'frames': 1, 'base_watts': 5, 'devices': [{'name': 'a', 'row_us': 1000, 'watts': 10, "

@@ -19,19 +19,46 @@ const char *const lab_figure_keys[LAB_FIGURE_COUNT] = {
 
 /* --- devices --- */
 
-static bool read_thermal(const struct strict_place *at, struct lab_scenario_device *device)
+/* Read everything but the devices. */
+static bool read_heat(const struct strict_place *at, struct lab_scenario_heat *out)
 {
-    static const char *const keys[] = {"factor", "seconds", NULL};
-    struct strict_place in;
     double seconds = 0;
+
+    if (!strict_number(at, "factor", true, 0.001, 1000, &out->factor) ||
+        !strict_number(at, "seconds", true, 1e-6, 1e6, &seconds) ||
+        !strict_number(at, "hot", false, 0.001, 1, &out->hot) ||
+        !strict_number(at, "cool", out->hot > 0, 0, 1, &out->cool))
+        return false;
+
+    out->ns = seconds * 1e9;
+    return out->cool <= out->hot || strict_refuse(at, "cool", "must be at most \"hot\"");
+}
+
+/* `factor` stays 1 without the key. */
+static bool read_thermal(const struct strict_place *at, struct lab_scenario_heat *out)
+{
+    static const char *const keys[] = {"factor", "seconds", "hot", "cool", NULL};
+    struct strict_place in;
 
     if (!json_object_get(at->object, "thermal"))
         return true;
-    bool ok = lab_place_enter_member(&in, at, "thermal", keys) &&
-              strict_number(&in, "factor", true, 1, 1000, &device->thermal_factor) &&
-              strict_number(&in, "seconds", true, 1e-6, 1e6, &seconds);
-    device->thermal_ns = seconds * 1e9;
-    return ok;
+    return lab_place_enter_member(&in, at, "thermal", keys) && read_heat(&in, out);
+}
+
+static bool read_power(struct strict_reader *reader, json_t *value, uint32_t index,
+                       struct lab_scenario *out)
+{
+    static const char *const keys[] = {"devices", "factor", "seconds", "hot", "cool", NULL};
+    struct lab_scenario_heat *heat = &out->heats[out->heat_count++];
+    struct strict_place at;
+
+    if (!strict_enter(&at, reader, value, keys, "power[#]", index) || !read_heat(&at, heat) ||
+        !lab_place_devices(&at, "devices", out, &heat->devices))
+        return false;
+
+    if (!json_object_get(value, "devices")) /* all of them */
+        heat->devices = UINT32_MAX >> (32 - out->device_count);
+    return true;
 }
 
 /* Read microseconds. Without the key `ns` does not change. */
@@ -58,11 +85,12 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
                         struct lab_scenario *out)
 {
     static const char *const keys[] = {
-        "name",        "count",  "fixed_us", "launch_us",   "row_us", "transfer_us",
-        "overlap",     "jitter", "outliers", "thermal",     "watts",  "idle_watts",
-        "jitter_tail", "level",  "jumps",    "launch_tail", "trace",  "trace_late_us",
-        "submit_us", "ahead_us", "ahead_row_us", NULL};
-    struct lab_scenario_device device = {.thermal_factor = 1, .outlier_factor = 1};
+        "name",        "count",    "fixed_us",     "launch_us",   "row_us", "transfer_us",
+        "overlap",     "jitter",   "outliers",     "thermal",     "watts",  "idle_watts",
+        "jitter_tail", "level",    "jumps",        "launch_tail", "trace",  "trace_late_us",
+        "submit_us",   "ahead_us", "ahead_row_us", NULL};
+    struct lab_scenario_device device = {.outlier_factor = 1};
+    struct lab_scenario_heat heat = {.factor = 1};
     struct strict_place at;
     uint64_t count = 1;
 
@@ -75,7 +103,7 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
         !read_us(&at, "ahead_row_us", false, 0, &device.ahead_row_ns) ||
         !strict_number(&at, "watts", false, 0, 1e5, &device.watts) ||
         !strict_number(&at, "idle_watts", false, 0, 1e5, &device.idle_watts) ||
-        !lab_read_device_chance(&at, &device, out) || !read_thermal(&at, &device))
+        !lab_read_device_chance(&at, &device, out) || !read_thermal(&at, &heat))
         return false;
 
     if (out->device_count + count > COX_DEVICES_MAX)
@@ -84,6 +112,9 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
     for (uint64_t i = 0; i < count; i++) {
         struct lab_scenario_device *copy = &out->devices[out->device_count];
         *copy = device;
+        heat.devices = 1u << out->device_count;
+        if (heat.factor != 1)
+            out->heats[out->heat_count++] = heat;
         if (count > 1)
             snprintf(copy->name + strlen(copy->name), 4, "-%u", (unsigned)i % 100);
 
@@ -420,9 +451,9 @@ static bool read_each(const struct strict_place *at, const char *key, bool must,
 static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab_scenario *out)
 {
     static const char *const keys[] = {
-        "name",       "text",        "rows",   "granule",   "frames",      "devices",    "changes",
-        "contention", "heavy",       "scenes", "objective", "deadline_us", "base_watts", "bars",
-        "engine",     "application", "bursts", "links",     "passes",      NULL};
+        "name",  "text",       "rows",        "granule", "frames",    "devices",     "changes",
+        "power", "contention", "heavy",       "scenes",  "objective", "deadline_us", "base_watts",
+        "bars",  "engine",     "application", "bursts",  "links",     "passes",      NULL};
     struct strict_place at;
     uint64_t rows = 0, row_alignment = 1;
 
@@ -441,6 +472,7 @@ static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab
            read_each(&at, "passes", false, COX_PASSES_MAX, read_pass, out) &&
            read_each(&at, "changes", false, LAB_CHANGES_MAX, read_change, out) &&
            read_each(&at, "contention", false, LAB_CONTENTIONS_MAX, read_contention, out) &&
+           read_each(&at, "power", false, LAB_POWER_MAX, read_power, out) &&
            read_each(&at, "heavy", false, LAB_HEAVY_MAX, read_heavy, out) &&
            read_scenes(reader, json_object_get(root, "scenes"), out) && read_objective(&at, out) &&
            lab_read_engine(&at, out) && read_bars(reader, json_object_get(root, "bars"), out) &&

@@ -21,6 +21,8 @@ enum {
     LAB_BURSTS_MAX = 8,
     LAB_BURSTS_IN_RUN_MAX = 200000, /* of each kind */
     LAB_LINKS_MAX = 8,
+    LAB_POWER_MAX = 8,
+    LAB_HEATS_MAX = COX_DEVICES_MAX + LAB_POWER_MAX,
     LAB_TRACE_MAX = 16384, /* for all devices together */
     LAB_ROWS_MAX = 1 << 20,
     LAB_FRAMES_MAX = 20000,
@@ -82,10 +84,20 @@ struct lab_scenario_device {
     double outlier_probability;
     double outlier_factor;
 
-    double thermal_factor; /* how much slower it is when hot; 1 = not at all */
-    double thermal_ns;     /* time constant */
     double watts;
     double idle_watts;
+};
+
+/* Devices whose speed follows their mean load: one that gets hot, several that share the machine's
+ * power, or one whose clock rises with work (a factor below 1). */
+struct lab_scenario_heat {
+    uint32_t devices; /* a bit each */
+    double factor;    /* how much slower they are when hot */
+    double ns;        /* time constant */
+
+    /* They are hot from one heat until they fall to the other, and cold otherwise. `hot` 0: they get
+     * slower in proportion to their heat. */
+    double hot, cool;
 };
 
 /* Lasts from frame `from` up to but not including `to`. */
@@ -168,6 +180,8 @@ struct lab_scenario {
     struct lab_scenario_change changes[LAB_CHANGES_MAX];
     uint32_t contention_count;
     struct lab_scenario_contention contentions[LAB_CONTENTIONS_MAX];
+    uint32_t heat_count;
+    struct lab_scenario_heat heats[LAB_HEATS_MAX];
     uint32_t heavy_count;
     struct lab_scenario_heavy heavy[LAB_HEAVY_MAX];
     uint64_t scene_frames; /* 0 = no scenes */

@@ -72,7 +72,8 @@ struct lab_scenario_world {
     struct lab_scenario_world *next;
     struct lab_world next_world; /* functions of `next` */
     uint64_t seed;
-    double heat[COX_DEVICES_MAX]; /* 0 = cold .. 1 = hot */
+    double heat[LAB_HEATS_MAX]; /* 0 = no load .. 1 = full load */
+    bool hot[LAB_HEATS_MAX];    /* of a heat with two thresholds */
     struct moment moments[MOMENTS];
     struct level *levels; /* frame by frame, one for each device; NULL = all 1 */
     struct stretch bursts[LAB_BURSTS_MAX];
@@ -397,6 +398,7 @@ static void begin_run(void *ctx, uint64_t seed)
 
     world->seed = seed;
     memset(world->heat, 0, sizeof world->heat);
+    memset(world->hot, 0, sizeof world->hot);
     memset(world->bursts, 0, sizeof world->bursts);
 
     if (world->levels)
@@ -421,10 +423,10 @@ static uint64_t condition_of(const struct lab_scenario *scenario, const struct m
 {
     uint64_t hash = mixed(1, moment->rows);
 
-    for (uint32_t d = 0; d < scenario->device_count; d++) {
-        if (scenario->devices[d].thermal_factor > 1)
-            return 0;
+    if (scenario->heat_count > 0)
+        return 0;
 
+    for (uint32_t d = 0; d < scenario->device_count; d++) {
         const double slower = lab_scenario_is_alive(scenario, d, frame) ? moment->slower[d] : 0;
         if (slower != 1)
             hash = mixed(mixed(hash, d), slower);
@@ -437,6 +439,25 @@ static uint64_t condition_of(const struct lab_scenario *scenario, const struct m
         hash = mixed(mixed(hash, moment->segments[s].begin_row), moment->segments[s].factor);
 
     return hash ? hash : 1;
+}
+
+/* How much slower the device is because of its heat. */
+static double heat_factor(const struct lab_scenario_world *world, uint32_t device)
+{
+    double factor = 1;
+
+    for (uint32_t h = 0; h < world->scenario->heat_count; h++) {
+        const struct lab_scenario_heat *heat = &world->scenario->heats[h];
+        if (!(heat->devices & 1u << device))
+            continue;
+
+        if (heat->hot > 0)
+            factor *= world->hot[h] ? heat->factor : 1;
+        else
+            factor *= 1 + (heat->factor - 1) * world->heat[h];
+    }
+
+    return factor;
 }
 
 static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row_alignment,
@@ -452,7 +473,7 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row
 
     for (uint32_t d = 0; d < scenario->device_count; d++) {
         alive[d] = lab_scenario_is_alive(scenario, d, frame);
-        moment->slower[d] = 1 + (scenario->devices[d].thermal_factor - 1) * world->heat[d];
+        moment->slower[d] = heat_factor(world, d);
         if (world->levels)
             moment->slower[d] *= world->levels[frame * scenario->device_count + d].jump;
     }
@@ -656,18 +677,34 @@ double lab_scenario_joules(const void *ctx, const double *busy_ns, double wall_n
     return metered ? joules : -1;
 }
 
+static double mean_load(uint32_t devices, const double *busy_ns, double wall_ns)
+{
+    double sum = 0, count = 0;
+
+    for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
+        if (devices & 1u << d) {
+            sum += fmin(busy_ns[d], wall_ns) / wall_ns;
+            count++;
+        }
+
+    return sum / count;
+}
+
 static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns)
 {
     (void)frame;
     struct lab_scenario_world *world = ctx;
 
-    for (uint32_t d = 0; d < world->scenario->device_count && wall_ns > 0; d++) {
-        const struct lab_scenario_device *device = &world->scenario->devices[d];
-        const double load = fmin(busy_ns[d], wall_ns) / wall_ns;
+    /* The heat moves towards the load, by the frame's share of the time constant. */
+    for (uint32_t h = 0; h < world->scenario->heat_count && wall_ns > 0; h++) {
+        const struct lab_scenario_heat *heat = &world->scenario->heats[h];
+        const double load = mean_load(heat->devices, busy_ns, wall_ns);
 
-        /* The heat moves towards the load, by the frame's share of the time constant. */
-        if (device->thermal_factor > 1)
-            world->heat[d] += (load - world->heat[d]) * (wall_ns / (device->thermal_ns + wall_ns));
+        world->heat[h] += (load - world->heat[h]) * (wall_ns / (heat->ns + wall_ns));
+        if (world->heat[h] >= heat->hot)
+            world->hot[h] = true;
+        else if (world->heat[h] <= heat->cool)
+            world->hot[h] = false;
     }
 
     return lab_scenario_joules(world->scenario, busy_ns, wall_ns);

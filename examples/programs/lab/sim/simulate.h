@@ -122,7 +122,7 @@ struct lab_world {
 
     /* Every `pause_frames` frames the application waits for all deliveries; 0 = never. */
     uint64_t pause_frames;
-    double busy_ns;  /* of each action of the engine's thread */
+    double busy_ns; /* of each action of the engine's thread */
 
     /* What enqueueing a band on each device costs this thread; NULL = nothing. */
     const double *submit_ns;
