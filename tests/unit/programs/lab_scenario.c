@@ -358,6 +358,7 @@ Test(lab_scenario, refuses_chance_and_threads_that_make_no_sense)
     refuse(ROWS TWO ", 'application': {'busy_us': 1}", "application: unknown key 'busy_us'");
     refuse(ROWS TWO ", 'application': {'pause_frames': 0}", "application.pause_frames: must be from 1");
     refuse(ROWS TWO ", 'application': {'idle_us': 0}", "application.idle_us: must be from 0.001");
+    refuse(ROWS TWO ", 'application': {'period_us': 0}", "application.period_us: must be from 0.001");
     refuse(ROWS TWO ", 'engine': {'stall': {}}", "engine.stall.probability: missing");
     refuse(ROWS TWO ", 'engine': {'submit': []}", "engine.submit: must be an object");
     refuse(DEVICE("'trace': []"), "devices[0].trace: must have from 1 to 16384 entries");

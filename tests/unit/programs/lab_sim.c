@@ -37,7 +37,7 @@ struct timing {
     uint32_t grant;     /* as for run_pool */
     uint32_t in_flight; /* 0 = 1 */
     struct {
-        enum { END, WALL, PERIOD, EXPOSED, EXPECTED, LAUNCHES, QUEUE, BAND, KERNEL } what;
+        enum { END, WALL, PERIOD, EXPOSED, LATENCY, EXPECTED, LAUNCHES, QUEUE, BAND, KERNEL } what;
         uint64_t frame;
         double us;       /* or a number instead */
         uint32_t device; /* of a band */
@@ -52,6 +52,8 @@ static double timing_got(int what, uint64_t frame, uint32_t device)
         return frames[frame].wall_ns / 1e3;
     case PERIOD:
         return frames[frame].period_ns / 1e3;
+    case LATENCY:
+        return frames[frame].latency_ns / 1e3;
     case EXPOSED:
         return frames[frame].exposed_ns / 1e3;
     case EXPECTED:
@@ -151,7 +153,13 @@ Test(lab_sim, threads_of_the_engine_and_the_application_take_their_time)
          .expected = {{BAND, 1, 130}, {KERNEL, 1, 100}, {WALL, 1, 130}, {PERIOD, 1, 130}}},
         {"the application hands over the next frame late", ALONE ", 'frames': 3, 'application': {'wake_us': 40}",
          .border = 100, .expected = {{PERIOD, 0, 100}, {PERIOD, 1, 140}, {EXPOSED, 1, 100}}},
-        {"there is another frame meanwhile", NULL, .border = 100, .in_flight = 2, .expected = {{PERIOD, 2, 100}}},
+        {"a camera's frames come at its pace", ALONE ", 'frames': 5, 'application': {'period_us': 150}", .border = 100,
+         .expected = {{WALL, 0, 100, 0, 4}, {PERIOD, 1, 150, 0, 3}, {LATENCY, 0, 100, 0, 4}}},
+        {"frames that come too fast wait", ALONE ", 'frames': 5, 'application': {'period_us': 80}", .border = 100,
+         .expected = {{PERIOD, 1, 100, 0, 3}, {LATENCY, 0, 100}, {LATENCY, 1, 120}, {LATENCY, 2, 140}}},
+        {"with several in flight in the queue", NULL, .border = 100, .in_flight = 2,
+         .expected = {{PERIOD, 1, 100, 0, 3}, {QUEUE, 1, 20}, {LATENCY, 2, 140}}},
+        {"there is another frame meanwhile", ALONE ", 'frames': 3, 'application': {'wake_us': 40}", .border = 100, .in_flight = 2, .expected = {{PERIOD, 2, 100}}},
         {"awake for `b`, the thread sees the end of `a`, too",
          TWO ", 'frames': 1, 'engine': {'wake_us': 30, 'beside': ['b'], 'tail': {'probability': 1, 'median_us': 500, "
              "'p99_us': 500}}",

@@ -197,7 +197,8 @@ struct lab_scenario {
 
     struct lab_scenario_wake application; /* from a delivery to the next frame */
     double hand_over_idle_ns;             /* the most while a device is idle; 0 = no limit */
-    uint64_t pause_frames; /* period of its waits for all deliveries, in frames; 0 = never */
+    double submit_period_ns; /* frames arrive at this pace; 0 = as soon as there is room */
+    uint64_t pause_frames;   /* period of its waits for all deliveries, in frames; 0 = never */
 
     uint32_t burst_count;
     struct lab_scenario_burst bursts[LAB_BURSTS_MAX];

@@ -148,10 +148,10 @@ static bool read_threads(const struct strict_place *at, struct lab_scenario *out
 {
     static const char *const engine_keys[] = {"wake_us", "tail",   "busy_us", "stall",
                                               "submit",  "beside", "clock",   NULL};
-    static const char *const application_keys[] = {"wake_us", "tail", "pause_frames", "idle_us",
-                                                   NULL};
+    static const char *const application_keys[] = {"wake_us", "tail",      "pause_frames",
+                                                   "idle_us", "period_us", NULL};
     struct strict_place in;
-    double busy_us = 0, idle_us = 0;
+    double busy_us = 0, idle_us = 0, period_us = 0;
 
     if (json_object_get(at->object, "engine") &&
         (!lab_place_enter_member(&in, at, "engine", engine_keys) || !read_wake(&in, &out->engine) ||
@@ -167,8 +167,10 @@ static bool read_threads(const struct strict_place *at, struct lab_scenario *out
     bool ok = lab_place_enter_member(&in, at, "application", application_keys) &&
               read_wake(&in, &out->application) &&
               strict_number(&in, "idle_us", false, 1e-3, 1e6, &idle_us) &&
+              strict_number(&in, "period_us", false, 1e-3, 1e9, &period_us) &&
               strict_integer(&in, "pause_frames", false, 1, LAB_FRAMES_MAX, &out->pause_frames);
     out->hand_over_idle_ns = idle_us * 1e3;
+    out->submit_period_ns = period_us * 1e3;
     return ok;
 }
 

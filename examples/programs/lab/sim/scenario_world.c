@@ -804,6 +804,7 @@ static struct lab_scenario_world *create_pass(const struct lab_scenario *scenari
                                 .end_frame = end_frame,
                                 .condition = condition,
                                 .hand_over_idle_ns = scenario->hand_over_idle_ns,
+                                .submit_period_ns = scenario->submit_period_ns,
                                 .pause_frames = scenario->pause_frames,
                                 .busy_ns = scenario->engine_busy_ns,
                                 .host_clock = scenario->host_clock,

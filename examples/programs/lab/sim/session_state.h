@@ -211,6 +211,9 @@ void lab_time_note_idle(struct lab_sim *sim);
 /* Whether the application submits a further frame once it has had its time. */
 bool lab_time_may_start(const struct lab_sim *sim);
 
+/* When it submits the next frame, if there is room. */
+double lab_time_ready_ns(const struct lab_sim *sim);
+
 /* Move devices and clock to the next event. False if nothing will ever happen again. */
 bool lab_time_advance(struct lab_sim *sim);
 

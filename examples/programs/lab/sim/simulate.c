@@ -566,7 +566,7 @@ static cox_status start_frame(struct lab_sim *sim)
     if (status)
         return status;
 
-    run->submit_ns = fmin(sim->ready_ns, sim->now_ns);
+    run->submit_ns = fmin(lab_time_ready_ns(sim), sim->now_ns);
     run->frame = frame;
     run->pass = 0;
     run->out = out;
@@ -621,7 +621,7 @@ static bool act(struct lab_sim *sim, cox_status *status)
         deliver(sim);
         return true;
     }
-    if (lab_time_may_start(sim) && sim->ready_ns <= sim->now_ns) {
+    if (lab_time_may_start(sim) && lab_time_ready_ns(sim) <= sim->now_ns) {
         *status = start_frame(sim);
         return true;
     }

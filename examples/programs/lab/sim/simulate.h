@@ -105,8 +105,13 @@ struct lab_world {
     /* How long the sleeping engine needs to notice the end of a launch, while `others` work. */
     double (*wake_ns)(void *ctx, const struct lab_launch *ended, uint32_t others);
 
-    /* How long after a delivery the application submits this frame, which had to wait for room. */
+    /* How long after a delivery the application submits this frame, which had to wait for room. Paced:
+     * after the frame's turn. */
     double (*hand_over_ns)(void *ctx, uint64_t frame);
+
+    /* A frame's turn comes at this pace, as from a camera. If there is no room, the frame waits, and
+     * its latency counts from its turn. 0 = not paced. */
+    double submit_period_ns;
 
     /* It does not wait longer than this while a device is idle; 0 = no limit. */
     double hand_over_idle_ns;
