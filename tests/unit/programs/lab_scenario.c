@@ -375,6 +375,9 @@ Test(lab_scenario, refuses_chance_and_threads_that_make_no_sense)
            "bursts[0]: must have 'devices' or 'engine'");
     refuse(ROWS TWO ", 'bursts': [{'engine': true, 'every_ms': 0, 'median_us': 1, 'p99_us': 2}]",
            "bursts[0].every_ms: must be from 0.1");
+    refuse(ROWS TWO ", 'bursts': [{'engine': true, 'median_us': 1, 'p99_us': 2}]", "bursts[0].every_ms: missing");
+    refuse(ROWS TWO ", 'bursts': [{'engine': true, 'every_ms': 5, 'period_ms': 5, 'median_us': 1, 'p99_us': 2}]",
+           "bursts[0].period_ms: not allowed with 'every_ms'");
 }
 
 /* --- the world --- */

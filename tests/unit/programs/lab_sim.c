@@ -394,6 +394,25 @@ Test(lab_sim, bursts_stop_devices_at_the_same_times_whatever_the_policy_does)
     }
 }
 
+Test(lab_sim, a_compositor_takes_the_device_at_its_rate)
+{
+    set_world(PAIR(100, 1, 100, 100) ", 'frames': 60, 'bursts': [{'devices': ['a'], 'period_ms': 16, "
+                                     "'median_us': 2000, 'p99_us': 2000}]");
+    uint32_t devices;
+    bool engine;
+    double end_ns = 0, begin_ns = 0;
+    world.begin_run(world.ctx, 1);
+    for (int b = 0; b < 20; b++) {
+        double before_ns = begin_ns;
+        begin_ns = world.stolen(world.ctx, end_ns, &devices, &engine);
+        end_ns = world.stolen(world.ctx, begin_ns, &devices, &engine);
+        cr_assert_eq(devices, 1);
+        cr_assert_float_eq(end_ns - begin_ns, 2e6, 10);
+        if (b > 0)
+            cr_assert_float_eq(begin_ns - before_ns, 16e6, 10);
+    }
+}
+
 Test(lab_sim, recorded_late_launches_come_back_with_the_trace)
 {
     set_world("'rows': 100, 'frames': 8, 'devices': [{'name': 'a', 'row_us': 1, 'trace': [1, 2], "

@@ -53,7 +53,8 @@ struct lab_scenario_wake {
 struct lab_scenario_burst {
     uint32_t devices; /* a bit each */
     bool engine;
-    double every_ns; /* mean time between two bursts */
+    double every_ns;  /* mean time between two bursts; 0 = periodic */
+    double period_ns; /* from the start of one to the next; 0 = at random times */
     struct lab_scenario_tail length;
 };
 

@@ -177,22 +177,27 @@ static bool read_threads(const struct strict_place *at, struct lab_scenario *out
 static bool read_burst(const struct strict_place *at, struct lab_scenario *out)
 {
     struct lab_scenario_burst *burst = &out->bursts[out->burst_count++];
-    double every_ms = 0;
+    const bool periodic = json_object_get(at->object, "period_ms");
+    double every_ms = 0, period_ms = 0;
 
     if (!lab_place_devices(at, "devices", out, &burst->devices) ||
         !strict_boolean(at, "engine", &burst->engine) ||
-        !strict_number(at, "every_ms", true, 0.1, 1e9, &every_ms) ||
+        !strict_number(at, "every_ms", !periodic, 0.1, 1e9, &every_ms) ||
+        !strict_number(at, "period_ms", false, 0.1, 1e9, &period_ms) ||
         !read_times(at, &burst->length))
         return false;
+    if (every_ms > 0 && periodic)
+        return strict_refuse(at, "period_ms", "not allowed with \"every_ms\"");
 
     burst->every_ns = every_ms * 1e6;
+    burst->period_ns = period_ms * 1e6;
     return burst->devices || burst->engine ||
            strict_refuse(at, NULL, "must have \"devices\" or \"engine\"");
 }
 
 static bool read_bursts(const struct strict_place *at, struct lab_scenario *out)
 {
-    static const char *const keys[] = {"devices",   "engine", "every_ms",
+    static const char *const keys[] = {"devices",   "engine", "every_ms", "period_ms",
                                        "median_us", "p99_us", NULL};
     json_t *bursts = strict_array(at, "bursts", false, LAB_BURSTS_MAX);
 

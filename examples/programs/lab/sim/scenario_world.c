@@ -323,8 +323,13 @@ static void next_burst(struct lab_scenario_world *world, uint32_t index)
         return;
     }
 
-    const double gap_ns = -lab_log(uniform(world, STREAM_BURST, k, index, 0)) * burst->every_ns;
-    stretch->begin_ns = stretch->end_ns + 1 + gap_ns;
+    if (burst->period_ns > 0) {
+        const double phase = uniform(world, STREAM_BURST, 0, index, 0);
+        stretch->begin_ns = fmax(stretch->end_ns + 1, ((double)k + phase) * burst->period_ns);
+    } else {
+        const double gap_ns = -lab_log(uniform(world, STREAM_BURST, k, index, 0)) * burst->every_ns;
+        stretch->begin_ns = stretch->end_ns + 1 + gap_ns;
+    }
     stretch->end_ns = stretch->begin_ns + 1 +
                       log_normal(&burst->length, normal(world, STREAM_BURST, k, index, 1));
 }
