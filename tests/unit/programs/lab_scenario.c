@@ -304,6 +304,12 @@ Test(lab_scenario, refuses_contention_and_rows_that_make_no_sense)
     refuse(ROWS ONE ", 'heavy': [{'rows': 0.5, 'slower': 2}], 'scenes': {'frames': 5, 'segments': 3, 'share': 0.5, "
                     "'slower': 2}",
            "scenes: not allowed with");
+    refuse(ROWS ONE ", 'content': {'frames': 1}", "content.pictures: missing");
+    refuse(ROWS ONE ", 'content': {'pictures': []}", "content.pictures: must have from 1 to 1024 entries");
+    refuse(ROWS ONE ", 'content': {'pictures': [[]]}", "a picture must have from 1 to 16 numbers");
+    refuse(ROWS ONE ", 'content': {'pictures': [[1, 2], [1]]}", "all pictures must have as many numbers");
+    refuse(ROWS ONE ", 'content': {'pictures': [[1, 0]]}", "content.pictures: must hold numbers from 0.001");
+    refuse(ROWS ONE ", 'content': {'pictures': [[1]]}, 'heavy': [{'rows': 0.5, 'slower': 2}]", "content: not allowed");
     refuse(ROWS ONE ", 'scenes': {'frames': 0, 'segments': 3, 'share': 0.5, 'slower': 2}", "scenes.frames");
     refuse(ROWS ONE ", 'scenes': {'frames': 5, 'segments': 99, 'share': 0.5, 'slower': 2}", "scenes.segments");
     refuse(ROWS ONE ", 'scenes': {'frames': 5, 'segments': 4, 'slower': 2}", "scenes.share: missing");
@@ -467,6 +473,21 @@ Test(lab_scenario, scenes_stay_and_then_change)
             cr_assert_neq(memcmp(costs[f], costs[f - 1], sizeof costs[f]), 0);
     }
     cr_assert(heavy > 150 && heavy < 490, "%u of 640", heavy);
+}
+
+Test(lab_scenario, content_is_played_from_a_picture_that_the_seed_chooses)
+{
+    make_world("'rows': 8, 'devices': [{'name': 'a', 'row_us': 0.001}], 'content': {'frames': 2, 'pictures': "
+               "[[1, 2], [3, 4], [5, 6]]}");
+    begin(0);
+    double first = row_cost(0, 0, 0);
+    cr_assert(first == 1 || first == 3 || first == 5, "%g", first);
+    for (uint64_t f = 0; f < 12; f++) {
+        begin(f);
+        double picture = fmod(first + 2 * (double)(f / 2) - 1, 6) + 1;
+        ASSERT_VALUES(IS(row_cost(f, 0, 0), picture), IS(row_cost(f, 0, 3), picture),
+                      IS(row_cost(f, 0, 4), picture + 1));
+    }
 }
 
 Test(lab_scenario, jitter_and_outliers_are_as_frequent_and_large_as_they_say)

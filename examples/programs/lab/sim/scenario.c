@@ -319,6 +319,41 @@ static bool read_scenes(struct strict_reader *reader, json_t *value, struct lab_
     return out->heavy_count == 0 || strict_refuse(&at, NULL, "not allowed with \"heavy\"");
 }
 
+static bool read_content(struct strict_reader *reader, json_t *value, struct lab_scenario *out)
+{
+    static const char *const keys[] = {"frames", "pictures", NULL};
+    struct strict_place at;
+
+    if (!value)
+        return true;
+
+    out->content_frames = 1;
+    if (!strict_enter(&at, reader, value, keys, "content", 0) ||
+        !strict_integer(&at, "frames", false, 1, LAB_FRAMES_MAX, &out->content_frames))
+        return false;
+
+    json_t *pictures = strict_array(&at, "pictures", true, LAB_PICTURES_MAX);
+    out->content_first = out->traced;
+    out->content_pictures = (uint32_t)json_array_size(pictures);
+    out->content_segments = (uint32_t)json_array_size(json_array_get(pictures, 0));
+    if (!pictures)
+        return false;
+    if (out->content_segments == 0 || out->content_segments >= LAB_SEGMENTS_MAX)
+        return strict_refuse(&at, "pictures", "a picture must have from 1 to %d numbers",
+                             LAB_SEGMENTS_MAX - 1);
+
+    for (size_t i = 0; i < json_array_size(pictures); i++) {
+        const json_t *picture = json_array_get(pictures, i);
+        if (json_array_size(picture) != out->content_segments)
+            return strict_refuse(&at, "pictures", "all pictures must have as many numbers");
+        if (!lab_read_series(&at, "pictures", picture, 0.001, 1000, 1, out))
+            return false;
+    }
+
+    return (out->heavy_count == 0 && out->scene_frames == 0) ||
+           strict_refuse(&at, NULL, "not allowed with \"heavy\" or \"scenes\"");
+}
+
 /* --- bars --- */
 
 /* A bar for an unknown policy would always be met. */
@@ -451,9 +486,10 @@ static bool read_each(const struct strict_place *at, const char *key, bool must,
 static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab_scenario *out)
 {
     static const char *const keys[] = {
-        "name",  "text",       "rows",        "granule", "frames",    "devices",     "changes",
-        "power", "contention", "heavy",       "scenes",  "objective", "deadline_us", "base_watts",
-        "bars",  "engine",     "application", "bursts",  "links",     "passes",      NULL};
+        "name",      "text",        "rows",       "granule",    "frames", "devices",
+        "changes",   "power",       "content",    "contention", "heavy",  "scenes",
+        "objective", "deadline_us", "base_watts", "bars",       "engine", "application",
+        "bursts",    "links",       "passes",     NULL};
     struct strict_place at;
     uint64_t rows = 0, row_alignment = 1;
 
@@ -474,9 +510,11 @@ static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab
            read_each(&at, "contention", false, LAB_CONTENTIONS_MAX, read_contention, out) &&
            read_each(&at, "power", false, LAB_POWER_MAX, read_power, out) &&
            read_each(&at, "heavy", false, LAB_HEAVY_MAX, read_heavy, out) &&
-           read_scenes(reader, json_object_get(root, "scenes"), out) && read_objective(&at, out) &&
-           lab_read_engine(&at, out) && read_bars(reader, json_object_get(root, "bars"), out) &&
-           check_alive(&at, out) && check_size(&at, out);
+           read_scenes(reader, json_object_get(root, "scenes"), out) &&
+           read_content(reader, json_object_get(root, "content"), out) &&
+           read_objective(&at, out) && lab_read_engine(&at, out) &&
+           read_bars(reader, json_object_get(root, "bars"), out) && check_alive(&at, out) &&
+           check_size(&at, out);
 }
 
 static bool ends_in_json(const char *name)

@@ -17,6 +17,7 @@ enum {
     LAB_CONTENTIONS_MAX = 16,
     LAB_HEAVY_MAX = 8,
     LAB_SEGMENTS_MAX = 2 * LAB_HEAVY_MAX + 1,
+    LAB_PICTURES_MAX = 1024,
     LAB_BARS_MAX = 16,
     LAB_BURSTS_MAX = 8,
     LAB_BURSTS_IN_RUN_MAX = 200000, /* of each kind */
@@ -189,6 +190,10 @@ struct lab_scenario {
     uint32_t scene_segments;
     double scene_share;
     double scene_factor;
+    /* Recorded costs of the frame's segments, picture after picture, in `traces`; 0 = none. */
+    uint32_t content_segments, content_pictures, content_first;
+    uint64_t content_frames; /* how long a picture stays */
+
     enum cox_objective objective;
     uint64_t deadline_ns; /* 0 = none */
     double base_watts;

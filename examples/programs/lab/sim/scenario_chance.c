@@ -58,26 +58,19 @@ static bool read_jitter(const struct strict_place *at, struct lab_scenario_devic
             strict_refuse(&in, "times", "\"times\" multiplied by \"jitter\" must be at most 2"));
 }
 
-/* Read an array of numbers from `low` to `high`, which are multiplied by `unit`. */
-static bool read_series(const struct strict_place *at, const char *key, double low, double high,
-                        double unit, struct lab_scenario *scenario, uint32_t *first,
-                        uint32_t *count)
+bool lab_read_series(const struct strict_place *at, const char *key, const json_t *values,
+                     double low, double high, double unit, struct lab_scenario *scenario)
 {
-    json_t *values = strict_array(at, key, false, LAB_TRACE_MAX);
+    const size_t count = json_array_size(values);
 
-    if (!values)
-        return !at->reader->failed;
-
-    *first = scenario->traced;
-    *count = (uint32_t)json_array_size(values);
     if (!scenario->traces)
         scenario->traces = calloc(LAB_TRACE_MAX, sizeof *scenario->traces);
     if (!scenario->traces)
         return strict_refuse(at, key, "out of memory");
-    if (*count > LAB_TRACE_MAX - scenario->traced)
+    if (count > LAB_TRACE_MAX - scenario->traced)
         return strict_refuse(at, key, "more than %d numbers in all traces", LAB_TRACE_MAX);
 
-    for (uint32_t i = 0; i < *count; i++) {
+    for (size_t i = 0; i < count; i++) {
         double value = json_number_value(json_array_get(values, i));
         if (!(value >= low && value <= high) || !json_is_number(json_array_get(values, i)))
             return strict_refuse(at, key, "must hold numbers from %g to %g", low, high);
@@ -85,6 +78,19 @@ static bool read_series(const struct strict_place *at, const char *key, double l
     }
 
     return true;
+}
+
+static bool read_series(const struct strict_place *at, const char *key, double low, double high,
+                        double unit, struct lab_scenario *scenario, uint32_t *first,
+                        uint32_t *count)
+{
+    json_t *values = strict_array(at, key, false, LAB_TRACE_MAX);
+
+    *first = scenario->traced;
+    *count = (uint32_t)json_array_size(values);
+    if (!values)
+        return !at->reader->failed;
+    return lab_read_series(at, key, values, low, high, unit, scenario);
 }
 
 static bool read_trace(const struct strict_place *at, struct lab_scenario_device *out,

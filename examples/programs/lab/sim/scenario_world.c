@@ -34,7 +34,8 @@ enum {
     STREAM_LAUNCH_TAIL,
     STREAM_SHADOW_LAUNCH_TAIL,
     STREAM_STALL,
-    STREAM_TRACE
+    STREAM_TRACE,
+    STREAM_CONTENT
 };
 
 struct segment {
@@ -189,6 +190,21 @@ static void make_scene(const struct lab_scenario_world *world, uint64_t frame, s
         if (u < scenario->scene_share)
             out->segments[s].factor = scenario->scene_factor;
     }
+}
+
+static void make_content(const struct lab_scenario_world *world, uint64_t frame, struct moment *out)
+{
+    const struct lab_scenario *scenario = world->scenario;
+    const uint32_t first = (uint32_t)(lab_random_bits(world->seed, STREAM_CONTENT, 0, 0, 0) %
+                                      scenario->content_pictures);
+    const uint64_t picture = (first + frame / scenario->content_frames) %
+                             scenario->content_pictures;
+    const double *costs =
+        &scenario->traces[scenario->content_first + picture * scenario->content_segments];
+
+    out->segment_count = scenario->content_segments;
+    for (uint32_t s = 0; s < out->segment_count; s++)
+        out->segments[s] = (struct segment){(double)out->rows * s / out->segment_count, costs[s]};
 }
 
 static double cost_of_rows(const struct moment *moment, uint32_t first_row, uint32_t rows)
@@ -513,6 +529,8 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row
         make_heavy(scenario, frame, moment);
     else if (scenario->scene_frames > 0)
         make_scene(world, frame, moment);
+    else if (scenario->content_pictures > 0)
+        make_content(world, frame, moment);
     moment->segments[moment->segment_count] = (struct segment){moment->rows, 1};
 
     *rows = moment->rows;
