@@ -159,7 +159,8 @@ Test(lab_sim, threads_of_the_engine_and_the_application_take_their_time)
          .expected = {{PERIOD, 1, 100, 0, 3}, {LATENCY, 0, 100}, {LATENCY, 1, 120}, {LATENCY, 2, 140}}},
         {"with several in flight in the queue", NULL, .border = 100, .in_flight = 2,
          .expected = {{PERIOD, 1, 100, 0, 3}, {QUEUE, 1, 20}, {LATENCY, 2, 140}}},
-        {"there is another frame meanwhile", ALONE ", 'frames': 3, 'application': {'wake_us': 40}", .border = 100, .in_flight = 2, .expected = {{PERIOD, 2, 100}}},
+        {"there is another frame meanwhile", ALONE ", 'frames': 3, 'application': {'wake_us': 40}", .border = 100,
+         .in_flight = 2, .expected = {{PERIOD, 2, 100}}},
         {"awake for `b`, the thread sees the end of `a`, too",
          TWO ", 'frames': 1, 'engine': {'wake_us': 30, 'beside': ['b'], 'tail': {'probability': 1, 'median_us': 500, "
              "'p99_us': 500}}",

@@ -2,6 +2,7 @@
  * then how late the engine and the application are.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "estimate.h"
+#include "costs.h"
 #include "lab/replay/device_costs.h"
 #include "sample.h"
 
@@ -21,7 +22,10 @@ static const double SPIKE_TIMES = 1.5;
 static const double SLOWDOWN_LEAST = 1.03;
 /* The standard deviation of a normal variable over its median deviation. */
 static const double DEVIATION = 1.4826;
-enum { BANDS_LEAST = 20, FRAMES_LEAST = 16, DEEDS = 4 };
+/* The engine serves the cheapest device first. So a device that is served first more seldom than
+ * another costs at least this many times as much. */
+static const double COSTLIER = 1.01;
+enum { BANDS_LEAST = 20, FRAMES_LEAST = 16, SUBMITS_LEAST = 8, DEEDS = 4, ANY_DEVICE = 0xff };
 
 /* Intermediate results. */
 struct work {
@@ -29,6 +33,7 @@ struct work {
     struct lab_fit *fit;
     struct lab_replay_fit models[COX_DEVICES_MAX];
     bool by_kernel[COX_DEVICES_MAX];
+    struct lab_fit_costs costs[COX_DEVICES_MAX]; /* of devices without a profile */
     double *room; /* for as many values as there are bands and frames */
     struct lab_sample beyond, handed, submitted, handed_over;
     struct lab_sample delays; /* of the engine; negative if another band's end cut it short */
@@ -67,7 +72,7 @@ static double rows_ns(const struct work *work, const struct lab_replay_band *ban
     if (!work->by_kernel[band->device])
         ns = fmax(0.05 * band->wall_ns, band->wall_ns - fixed_part(device, band));
 
-    return ns / (1 + (work->fit->slowdown - 1) * band->together);
+    return ns / (1 + (device->slower - 1) * band->together);
 }
 
 typedef void band_fn(struct work *work, const struct lab_replay_band *band, void *into);
@@ -115,6 +120,24 @@ static struct lab_sample beyond_kernels(struct work *work, uint32_t device, bool
     return wanted.sample;
 }
 
+/* The costs of a device whose kernels have no profile. */
+static void find_costs(struct work *work, uint32_t d)
+{
+    struct lab_fit_device *device = &work->fit->devices[d];
+    const struct lab_replay_fit *model = &work->models[d];
+    struct lab_fit_costs *costs = &work->costs[d];
+
+    *costs = (struct lab_fit_costs){
+        .fixed_ns = model->fixed_ns, .row_ns = model->ns_per_row, .slower = device->slower};
+    lab_fit_find_costs(work->data, d, work->room, costs);
+    device->fixed_ns = costs->fixed_ns;
+    device->ahead_ns = costs->ahead_ns;
+    device->ahead_row_ns = costs->ahead_row_ns;
+    device->slower = costs->slower;
+    if (!model->launch_known)
+        device->launch_ns = 0.5 * costs->fixed_ns;
+}
+
 static void find_launches(struct work *work, uint32_t d)
 {
     struct lab_fit_device *device = &work->fit->devices[d];
@@ -132,8 +155,10 @@ static void find_launches(struct work *work, uint32_t d)
 
     bool many = 2 * beyond.count >= model->bands || beyond.count >= BANDS_LEAST;
     work->by_kernel[d] = many && beyond_ns <= KERNEL_SHARE * whole_ns;
-    if (!work->by_kernel[d])
+    if (!work->by_kernel[d]) {
+        find_costs(work, d);
         return;
+    }
 
     /* The rest of these times is the engine's. */
     device->fixed_ns = fmax(0, lab_sample_quantile(&beyond, 0.05));
@@ -143,10 +168,28 @@ static void find_launches(struct work *work, uint32_t d)
         device->launch_ns = fmax(0, lab_sample_quantile(&further, 0.05));
 }
 
-/* The device's time per row, and its rows, in each frame of a session; 0 without rows. */
+/* What the band should have taken: for a device with a profile its rows, so that the level is the
+ * time of a row; else nanoseconds. */
+static double expected_of(const struct work *work, const struct lab_replay_band *band)
+{
+    double launch_ns = work->fit->devices[band->device].launch_ns;
+    const struct lab_fit_costs *costs = &work->costs[band->device];
+
+    if (work->by_kernel[band->device])
+        return band->rows;
+    if (band->launch > 0)
+        return launch_ns + costs->row_ns * band->rows;
+
+    return lab_fit_cost(costs, band);
+}
+
+/* The device's level in each frame of a session, and what it is measured in (`expected_of`); 0
+ * without rows. */
 static void find_levels(const struct work *work, const struct lab_replay_session *session,
                         uint32_t device, double *levels, double *rows)
 {
+    bool by_kernel = work->by_kernel[device];
+
     for (size_t f = 0; f < session->frame_count; f++) {
         const struct lab_replay_frame *frame = &session->frames[f];
         double ns = 0;
@@ -154,13 +197,13 @@ static void find_levels(const struct work *work, const struct lab_replay_session
         rows[f] = 0;
         for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
             const struct lab_replay_band *band = &session->bands[b];
-            bool known = !work->by_kernel[device] || band->kernel_ns > 0;
+            bool known = !by_kernel || band->kernel_ns > 0;
 
             if (band->device != device || !says_cost(band) || !known)
                 continue;
 
-            ns += rows_ns(work, band);
-            rows[f] += band->rows;
+            ns += by_kernel ? rows_ns(work, band) : band->wall_ns;
+            rows[f] += expected_of(work, band);
         }
 
         levels[f] = 0;
@@ -201,8 +244,10 @@ static void drop_small(struct levels *levels, double *room)
             levels->values[i] = 0;
 }
 
-/* If one frame takes longer than both of its neighbours, a launch was slow: that is no level. */
-static void take_out_spikes(struct levels *levels, double *room, struct lab_scenario_tail *tail)
+/* If one frame takes longer than both of its neighbours, a launch was slow: that is no level.
+ * `late_ns` gets by how much, for `late_count` frames. */
+static void take_out_spikes(struct levels *levels, double *room, struct lab_scenario_tail *tail,
+                            double *late_ns, size_t late_count)
 {
     struct lab_sample spikes = {room, 0};
     size_t known = 0;
@@ -219,7 +264,10 @@ static void take_out_spikes(struct levels *levels, double *room, struct lab_scen
             after = levels->values[n];
         double near = fmax(before, after);
         if (before > 0 && value > SPIKE_TIMES * near) {
-            lab_sample_add(&spikes, (value - near) * levels->rows[i]);
+            double ns = (value - near) * levels->rows[i];
+            lab_sample_add(&spikes, ns);
+            if (i < late_count)
+                late_ns[i] = ns;
             levels->values[i] = before;
         }
         before = levels->values[i];
@@ -233,7 +281,24 @@ static void take_out_spikes(struct levels *levels, double *room, struct lab_scen
     tail->p99_ns = fmax(tail->median_ns, lab_sample_quantile(&spikes, 0.99));
 }
 
-/* The device's level in each frame; without rows the level before. False if out of memory. */
+/* The level in each frame over their mean. Frames without rows get those of frames with rows, in
+ * order: noise must not last for as long as the device had no rows. */
+static void fill_trace(const struct levels *levels, double mean, double *trace, size_t count)
+{
+    size_t from = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double value = levels->values[i];
+
+        while (!(value > 0)) {
+            value = levels->values[from];
+            from = (from + 1) % levels->count;
+        }
+        trace[i] = fmin(fmax(value / mean, 0.01), 100);
+    }
+}
+
+/* The device's levels, and its costs at the mean level. False if out of memory. */
 static bool find_trace(struct work *work, uint32_t d)
 {
     struct lab_fit *fit = work->fit;
@@ -241,28 +306,37 @@ static bool find_trace(struct work *work, uint32_t d)
     struct levels levels = {work->beyond.values, work->handed.values, 0};
     double sum = 0, count = 0;
 
+    device->late_ns = calloc(fit->trace_count + 1, sizeof *device->late_ns);
+    device->trace = malloc((fit->trace_count + 1) * sizeof *device->trace);
+    if (!device->trace || !device->late_ns)
+        return false;
+
     find_all_levels(work, d, &levels);
-    drop_small(&levels, work->room);
-    take_out_spikes(&levels, work->room, &device->launch_tail);
+    if (work->by_kernel[d])
+        drop_small(&levels, work->room);
+    take_out_spikes(&levels, work->room, &device->launch_tail, device->late_ns, fit->trace_count);
     for (size_t i = 0; i < levels.count; i++) {
         sum += levels.values[i];
         count += levels.values[i] > 0;
     }
-    device->row_ns = work->models[d].ns_per_row;
-    if (!(count > 0))
+    if (!(count > 0)) {
+        device->row_ns = work->models[d].ns_per_row;
+        free(device->trace);
+        device->trace = NULL;
         return true;
-
-    device->row_ns = sum / count;
-    device->trace = malloc((fit->trace_count + 1) * sizeof *device->trace);
-    if (!device->trace)
-        return false;
-
-    double before = 1;
-    for (size_t i = 0; i < fit->trace_count; i++) {
-        if (levels.values[i] > 0)
-            before = fmin(fmax(levels.values[i] / device->row_ns, 0.01), 100);
-        device->trace[i] = before;
     }
+
+    fill_trace(&levels, sum / count, device->trace, fit->trace_count);
+    if (work->by_kernel[d]) {
+        device->row_ns = sum / count;
+        return true;
+    }
+
+    device->row_ns = work->costs[d].row_ns * (sum / count);
+    device->fixed_ns *= sum / count;
+    device->launch_ns *= sum / count;
+    device->ahead_ns *= sum / count;
+    device->ahead_row_ns *= sum / count;
 
     return true;
 }
@@ -503,6 +577,22 @@ static bool sample_gaps(struct work *work)
     return true;
 }
 
+/* How late the engine notices ends, if the bands say so: better than by the gaps that follow. */
+static void find_notices(struct work *work)
+{
+    struct lab_sample sample = {work->room, 0};
+
+    for (size_t s = 0; s < work->data->session_count; s++) {
+        const struct lab_replay_session *session = &work->data->sessions[s];
+        for (size_t b = 0; b < session->band_count && lab_fit_is_policy(session); b++)
+            if (says_cost(&session->bands[b]) && session->bands[b].notice_ns >= 0)
+                lab_sample_add(&sample, session->bands[b].notice_ns);
+    }
+
+    if (sample.count >= BANDS_LEAST)
+        lab_sample_tail(&sample, &work->fit->engine.ns, &work->fit->engine.tail);
+}
+
 static bool find_engine(struct work *work)
 {
     struct lab_fit *fit = work->fit;
@@ -537,6 +627,10 @@ static bool find_engine(struct work *work)
     } else {
         fit->engine.ns = gap_ns;
         lab_sample_cut_tail(&work->delays, gap_ns, &fit->engine.tail);
+        find_notices(work);
+
+        /* The frame after a delivery begins after the engine has noticed the end. */
+        fit->application.ns = fmax(0, fit->application.ns - fit->engine.ns);
     }
 
     /* If frames wait and the application is late, the devices' own threads keep it from its
@@ -549,11 +643,109 @@ static bool find_engine(struct work *work)
     return true;
 }
 
+/* When the idle device got its first band of the frame; HUGE_VAL if it got none. */
+static double given_ns(const struct lab_replay_session *session,
+                       const struct lab_replay_frame *frame, uint32_t device)
+{
+    double ns = HUGE_VAL;
+
+    for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
+        const struct lab_replay_band *band = &session->bands[b];
+        if (band->device == device && says_cost(band) && band->launch == 0)
+            ns = fmin(ns, band->begin_ns);
+    }
+
+    return ns;
+}
+
+/* Add how much later the next device got its first band. */
+static void add_submit(const struct work *work, const struct lab_replay_session *session,
+                       const struct lab_replay_frame *frame, uint32_t device,
+                       struct lab_sample *sample)
+{
+    double at_ns = given_ns(session, frame, device), next_ns = HUGE_VAL;
+
+    for (uint32_t d = 0; d < work->fit->device_count; d++) {
+        double ns = given_ns(session, frame, d);
+        if (ns > at_ns)
+            next_ns = fmin(next_ns, ns);
+    }
+
+    if (next_ns < HUGE_VAL)
+        lab_sample_add(sample, next_ns - at_ns);
+}
+
+/* How long the engine was busy with a device (or with any) before it served the next one. With
+ * several frames in flight a band may wait for room in its device's queue, so only frames after
+ * pauses tell. */
+static struct lab_sample sample_submits(const struct work *work, uint32_t device)
+{
+    struct lab_sample sample = {work->room, 0};
+
+    for (size_t s = 0; s < work->data->session_count; s++) {
+        const struct lab_replay_session *session = &work->data->sessions[s];
+        if (!lab_fit_is_policy(session))
+            continue;
+
+        for (size_t f = 0; f < session->frame_count; f++) {
+            const struct lab_replay_frame *frame = &session->frames[f];
+            bool turn = work->fit->pause_frames > 0 && f % work->fit->pause_frames == 0;
+            if ((work->fit->in_flight > 1 && !turn) || hands_out(session, frame))
+                continue;
+
+            for (uint32_t d = 0; d < work->fit->device_count; d++)
+                if (device == ANY_DEVICE || device == d)
+                    add_submit(work, session, frame, d, &sample);
+        }
+    }
+
+    return sample;
+}
+
+/* What submitting a band costs the engine's thread. By the host's clock that is part of its
+ * actions. */
+static void find_submits(struct work *work)
+{
+    struct lab_fit *fit = work->fit;
+    double usual_ns, least_ns = 0;
+    struct lab_scenario_tail tail;
+    size_t firsts[COX_DEVICES_MAX];
+    bool done[COX_DEVICES_MAX] = {false};
+
+    struct lab_sample all = sample_submits(work, ANY_DEVICE);
+    fit->engine.submit = (struct lab_scenario_tail){0};
+    if (all.count < SUBMITS_LEAST)
+        return;
+    lab_sample_tail(&all, &usual_ns, &fit->engine.submit);
+
+    for (uint32_t d = 0; d < fit->device_count; d++) {
+        struct lab_sample sample = sample_submits(work, d);
+
+        firsts[d] = sample.count;
+        if (sample.count >= SUBMITS_LEAST)
+            lab_sample_tail(&sample, &fit->devices[d].submit_ns, &tail);
+    }
+
+    /* From the device that is most often before another to the one that is most seldom. */
+    for (uint32_t i = 0; i < fit->device_count; i++) {
+        uint32_t next = fit->device_count;
+
+        for (uint32_t d = 0; d < fit->device_count; d++)
+            if (!done[d] && (next == fit->device_count || firsts[d] > firsts[next]))
+                next = d;
+
+        struct lab_fit_device *device = &fit->devices[next];
+        device->submit_ns = fmax(device->submit_ns, least_ns);
+        least_ns = COSTLIER * device->submit_ns;
+        done[next] = true;
+    }
+}
+
 /* By the devices' clocks the time of a launch beyond its kernels and its fixed part belongs to the
  * launch. */
 static void find_launch_tails(struct work *work)
 {
-    for (uint32_t d = 0; d < work->fit->device_count && !work->fit->host_clock; d++) {
+    for (uint32_t d = 0; d < work->fit->device_count; d++) {
         struct lab_fit_device *device = &work->fit->devices[d];
         struct lab_sample beyond = beyond_kernels(work, d, false);
         double usual;
@@ -581,9 +773,11 @@ static void find_slowdown(struct work *work)
             count++;
         }
 
-    work->fit->slowdown = 1;
-    if (count >= 2 && sum / count >= SLOWDOWN_LEAST)
-        work->fit->slowdown = sum / count;
+    for (uint32_t d = 0; d < work->fit->device_count; d++) {
+        work->fit->devices[d].slower = 1;
+        if (count >= 2 && sum / count >= SLOWDOWN_LEAST)
+            work->fit->devices[d].slower = sum / count;
+    }
 }
 
 static void name_devices(const struct lab_replay_data *data, struct lab_fit *fit)
@@ -624,7 +818,7 @@ static bool count_all(const struct lab_replay_data *data, struct lab_fit *fit, s
 
     if (fit->frames > LAB_FRAMES_MAX)
         fit->frames = LAB_FRAMES_MAX;
-    fit->trace_count = LAB_TRACE_MAX / data->device_count;
+    fit->trace_count = LAB_TRACE_MAX / (2 * data->device_count); /* levels, and late launches */
     if (fit->trace_count > frames)
         fit->trace_count = frames;
 
@@ -642,8 +836,7 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
     *out = (struct lab_fit){.rows = data->rows,
                             .row_alignment = data->row_alignment,
                             .in_flight = data->in_flight,
-                            .device_count = data->device_count,
-                            .slowdown = 1};
+                            .device_count = data->device_count};
     if (out->row_alignment > out->rows)
         out->row_alignment = out->rows;
     if (out->in_flight == 0)
@@ -686,8 +879,10 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
     }
 
     good = good && find_engine(&work);
-    if (good)
+    if (good && !out->host_clock) {
+        find_submits(&work);
         find_launch_tails(&work);
+    }
     free(room);
     if (good && any)
         return true;
@@ -703,6 +898,7 @@ void lab_fit_free(struct lab_fit *fit)
 {
     for (uint32_t d = 0; d < COX_DEVICES_MAX; d++) {
         free(fit->devices[d].trace);
-        fit->devices[d].trace = NULL;
+        free(fit->devices[d].late_ns);
+        fit->devices[d].trace = fit->devices[d].late_ns = NULL;
     }
 }

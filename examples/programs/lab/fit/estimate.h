@@ -10,12 +10,17 @@
 
 struct lab_fit_device {
     size_t bands; /* that the estimate uses; 0 = the device never had rows and takes no part */
-    double fixed_ns, launch_ns, row_ns; /* as in a scenario; row_ns at the mean level */
+    double fixed_ns, launch_ns, row_ns; /* as in a scenario, at the mean level */
+    double ahead_ns, ahead_row_ns;
+    double slower;                  /* while other devices work; 1 = not slower */
+    double submit_ns;               /* of a band, for the engine's thread */
     double jitter;                  /* between launches of one frame, or of neighbouring frames */
     double level_change, level_lag; /* 0 = the level does not wander */
     double jump_frames, jump_sigma; /* 0 = it does not jump */
     struct lab_scenario_tail launch_tail;
-    double *trace; /* the level in each frame, over its mean; NULL = unknown */
+
+    /* In each frame the level over its mean, and how late a launch was; NULL = unknown. */
+    double *trace, *late_ns;
 };
 
 struct lab_fit {
@@ -25,7 +30,6 @@ struct lab_fit {
     char device_names[COX_DEVICES_MAX][LAB_NAME_MAX]; /* all different */
     struct lab_fit_device devices[COX_DEVICES_MAX];
     size_t trace_count; /* frames of each trace */
-    double slowdown;    /* while two devices work; 1 = none */
     bool host_clock;
     double busy_ns;
     struct lab_scenario_wake engine, application; /* they occur at all times */

@@ -50,6 +50,24 @@ static void put_chance(struct json *json, const struct lab_fit_device *device)
                  device->jump_sigma);
 }
 
+/* How late the first launch of each frame was. Returns whether one was late. */
+static bool put_late(struct json *json, const struct lab_fit_device *device, size_t count)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < count; i++)
+        any |= device->late_ns[i] > 0;
+    if (!any)
+        return false;
+
+    json_member_array(json, "trace_late_us", true);
+    for (size_t i = 0; i < count; i++)
+        json_number(json, round(device->late_ns[i] / 1e3));
+    json_close_array(json);
+
+    return true;
+}
+
 static void write_device(struct json *json, const struct lab_fit *fit, uint32_t d, bool traces)
 {
     const struct lab_fit_device *device = &fit->devices[d];
@@ -59,11 +77,18 @@ static void write_device(struct json *json, const struct lab_fit *fit, uint32_t 
     put_us(json, "fixed_us", device->fixed_ns);
     put_us(json, "launch_us", device->launch_ns);
     json_member_number(json, "row_us", fmax(LEAST_ROW_US, device->row_ns / 1e3));
-    put_tail(json, "launch_tail", &device->launch_tail);
+    put_us(json, "ahead_us", device->ahead_ns);
+    put_us(json, "ahead_row_us", device->ahead_row_ns);
+    put_us(json, "submit_us", device->submit_ns);
+
+    /* The recorded late launches are in the trace. */
+    const bool late = traces && device->trace && put_late(json, device, fit->trace_count);
+    if (!late)
+        put_tail(json, "launch_tail", &device->launch_tail);
     if (traces && device->trace) {
         json_member_array(json, "trace", true);
         for (size_t i = 0; i < fit->trace_count; i++)
-            json_number(json, device->trace[i]);
+            json_number(json, round(device->trace[i] * 1e4) / 1e4);
         json_close_array(json);
     } else {
         put_chance(json, device);
@@ -92,6 +117,40 @@ static void write_threads(struct json *json, const struct lab_fit *fit)
     json_close_object(json);
 }
 
+/* Whether two devices took part, and one of them is slower while the other works. */
+static bool has_contention(const struct lab_fit *fit)
+{
+    uint32_t used = 0;
+    bool slower = false;
+
+    for (uint32_t d = 0; d < fit->device_count; d++) {
+        used += fit->devices[d].bands > 0;
+        slower |= fit->devices[d].bands > 0 && fit->devices[d].slower > 1;
+    }
+
+    return slower && used > 1;
+}
+
+static void write_contention(struct json *json, const struct lab_fit *fit)
+{
+    if (!has_contention(fit))
+        return;
+
+    json_member_array(json, "contention", false);
+    for (uint32_t d = 0; d < fit->device_count; d++) {
+        if (fit->devices[d].bands == 0 || fit->devices[d].slower <= 1)
+            continue;
+
+        json_open_object(json, true);
+        json_member_array(json, "slows", true);
+        json_string(json, fit->device_names[d]);
+        json_close_array(json);
+        json_member_number(json, "slower", fit->devices[d].slower);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
 char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *text, bool traces)
 {
     char *out = NULL;
@@ -116,14 +175,7 @@ char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *tex
             write_device(&json, fit, d, traces);
     json_close_array(&json);
 
-    if (fit->slowdown > 1) {
-        json_member_array(&json, "contention", false);
-        json_open_object(&json, true);
-        json_member_number(&json, "slower", fit->slowdown);
-        json_close_object(&json);
-        json_close_array(&json);
-    }
-
+    write_contention(&json, fit);
     write_threads(&json, fit);
     json_close_object(&json);
     json_end(&json);
