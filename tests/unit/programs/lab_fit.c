@@ -136,7 +136,7 @@ Test(lab_fit, finds_which_device_the_other_one_slows_down)
              2, 1);
     near(fit.devices[1].slower, 1.3, 0.06, "b beside a");
     fit.devices[0].slower = 1; /* a device that drifts seems to be slowed down */
-    char *text = lab_fit_write(&fit, "fitted", "a test", true);
+    char *text = lab_fit_write(&fit, "fitted", "a test", LAB_FIT_UNCHANGED);
     scenario = lab_scenario_parse(text, strlen(text), "out.json", why, sizeof why);
     cr_assert_not_null(scenario, "%s", why);
     cr_assert_eq(scenario->contention_count, 1);
@@ -150,7 +150,7 @@ Test(lab_fit, forecasts_do_not_count_the_time_between_frames)
     uint32_t count = 0;
     estimate(SUBMITS, 3, 1);
     fit.application.ns = 300e3;
-    char *text = lab_fit_write(&fit, "fitted", "a test", true);
+    char *text = lab_fit_write(&fit, "fitted", "a test", LAB_FIT_UNCHANGED);
     cr_assert(lab_fit_check(data, &fit, text, 5, checks, CHECKS_MAX, &count, why, sizeof why), "%s", why);
     free(text);
     for (uint32_t i = 0; i < count; i++)
@@ -167,7 +167,9 @@ Test(lab_fit, repeats_the_recorded_splits_of_a_policy_that_has_changed)
         session++;
     session->changed = true;
     strcpy(session->policy, "single"); /* what the policy does today */
-    char *text = lab_fit_write(&fit, "fitted", "a test", true);
+    lab_fit_free(&fit);
+    cr_assert(lab_fit_estimate(data, &fit, why, sizeof why), "%s", why);
+    char *text = lab_fit_write(&fit, "fitted", "a test", LAB_FIT_UNCHANGED);
     cr_assert(lab_fit_check(data, &fit, text, 5, checks, CHECKS_MAX, &count, why, sizeof why), "%s", why);
     free(text);
     struct lab_fit_check *check = checks;
@@ -177,6 +179,12 @@ Test(lab_fit, repeats_the_recorded_splits_of_a_policy_that_has_changed)
     cr_assert_gt(check->forecast_ns, 1.3 * check->mean_ns, "one device is slower than the two that were recorded");
     near(check->own_ns, check->mean_ns, 0.03, "the recorded splits");
     cr_assert_lt(lab_fit_error(check), 0.03, "today's code does not count");
+
+    text = lab_fit_write(&fit, "fitted", "a test", LAB_FIT_UNCHANGED);
+    scenario = lab_scenario_parse(text, strlen(text), "out.json", why, sizeof why);
+    cr_assert_not_null(scenario, "%s", why);
+    cr_assert_eq(scenario->devices[0].trace_count, 2 * 300, "its levels are left out");
+    free(text);
 }
 
 Test(lab_fit, forecasts_the_policies_that_were_recorded)
@@ -187,7 +195,7 @@ Test(lab_fit, forecasts_the_policies_that_were_recorded)
         uint32_t count = 0;
         estimate(SHAPE DEVICES(", 'jitter': 0.03, 'level': {'change': 0.02, 'lag': 0.95}") ENGINE(""), SOME, in_flight);
         for (int traces = 0; traces < 2; traces++) {
-            char *text = lab_fit_write(&fit, "fitted", "a test", traces);
+            char *text = lab_fit_write(&fit, "fitted", "a test", traces ? LAB_FIT_UNCHANGED : LAB_FIT_MODEL);
             cr_assert_not_null(text);
             cr_assert(lab_fit_check(data, &fit, text, 5, checks, CHECKS_MAX, &count, why, sizeof why), "%s", why);
             free(text);
@@ -206,7 +214,7 @@ Test(lab_fit, forecasts_the_policies_that_were_recorded)
 Test(lab_fit, what_it_writes_is_what_it_found)
 {
     estimate(NOISY, SOME, 1);
-    char *text = lab_fit_write(&fit, "fitted", "a \"test\"", false);
+    char *text = lab_fit_write(&fit, "fitted", "a \"test\"", LAB_FIT_MODEL);
     scenario = lab_scenario_parse(text, strlen(text), "out.json", why, sizeof why);
     cr_assert_not_null(scenario, "%s", why);
     cr_assert_str_eq(scenario->text, "a \"test\"");
@@ -217,7 +225,7 @@ Test(lab_fit, what_it_writes_is_what_it_found)
     cr_assert_eq(scenario->traced, 0);
     free(text);
     lab_scenario_free(&scenario);
-    text = lab_fit_write(&fit, "fitted", "a test", true);
+    text = lab_fit_write(&fit, "fitted", "a test", LAB_FIT_UNCHANGED);
     scenario = lab_scenario_parse(text, strlen(text), "out.json", why, sizeof why);
     cr_assert_not_null(scenario, "%s", why);
     cr_assert_eq(scenario->devices[0].trace_count, SOME * 400);

@@ -264,7 +264,8 @@ static int fit_run(const struct fit_options *options, const struct lab_replay_da
     snprintf(text, sizeof text, "like run %" PRId64 " of %s, %s, %" PRIu32 " in flight", data->run,
              text_plain(options->path, path, sizeof path),
              text_plain(data->kernel, kernel, sizeof kernel), fit->in_flight);
-    char *scenario = lab_fit_write(fit, "fitted", text, !options->model);
+    char *scenario = lab_fit_write(fit, "fitted", text,
+                                   options->model ? LAB_FIT_MODEL : LAB_FIT_UNCHANGED);
     if (!scenario) {
         lab_fail("out of memory");
         return LAB_BAD;
@@ -305,13 +306,16 @@ int lab_fit_main(int argc, char **argv)
     result = LAB_BAD;
     if (!lab_store_open_to_read(options.path, &db, why, sizeof why)) {
         lab_fail("%s", why);
-    } else if (!lab_replay_read(db, options.run, &data, why, sizeof why) ||
-               !lab_fit_estimate(data, &fit, why, sizeof why)) {
+    } else if (!lab_replay_read(db, options.run, &data, why, sizeof why)) {
         lab_fail("%s: %s", options.path, why);
     } else {
         find_changed(db, data);
-        result = fit_run(&options, data, &fit);
-        lab_fit_free(&fit);
+        if (lab_fit_estimate(data, &fit, why, sizeof why)) {
+            result = fit_run(&options, data, &fit);
+            lab_fit_free(&fit);
+        } else {
+            lab_fail("%s: %s", options.path, why);
+        }
     }
     lab_replay_free(&data);
     sqlite3_close(db);

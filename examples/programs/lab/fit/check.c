@@ -16,6 +16,7 @@ struct checker {
     const struct lab_replay_data *data;
     const struct lab_fit *fit;
     const struct lab_scenario *scenario;
+    const struct lab_scenario *all; /* the same with all recorded levels */
     uint32_t seeds;
     struct lab_sim_frame *frames; /* room for a simulation */
     struct cox_split *splits;     /* the same, for a policy that has changed */
@@ -223,7 +224,7 @@ static bool forecast_own(struct checker *checker, struct lab_fit_check *check,
         if (!is_named(session, check->name))
             continue;
 
-        const struct lab_scenario own = scenario_of_session(checker->scenario, first,
+        const struct lab_scenario own = scenario_of_session(checker->all, first,
                                                             session->frame_count);
         const struct cox_split *splits = NULL;
         if (check->changed)
@@ -302,6 +303,20 @@ static bool check_all(struct checker *checker, struct lab_fit_check *checks, uin
                                            "--list lists them");
 }
 
+static struct lab_scenario *read_all_levels(const struct lab_fit *fit, char *why, size_t why_bytes)
+{
+    char *text = lab_fit_write(fit, "fitted", "all levels", LAB_FIT_ALL);
+    struct lab_scenario *scenario = NULL;
+
+    if (text)
+        scenario = lab_scenario_parse(text, strlen(text), "fitted", why, why_bytes);
+    else
+        lab_replay_refuse(why, why_bytes, "out of memory");
+    free(text);
+
+    return scenario;
+}
+
 bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit,
                    const char *scenario, uint32_t seeds, struct lab_fit_check *checks,
                    uint32_t most, uint32_t *count, char *why, size_t why_bytes)
@@ -314,8 +329,12 @@ bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit
     *count = 0;
     struct lab_scenario *parsed = lab_scenario_parse(scenario, strlen(scenario), "fitted", why,
                                                      why_bytes);
-    if (!parsed)
+    struct lab_scenario *all = read_all_levels(fit, why, why_bytes);
+    if (!parsed || !all) {
+        lab_scenario_free(&all);
+        lab_scenario_free(&parsed);
         return false;
+    }
 
     for (size_t s = 0; s < data->session_count; s++)
         periods += data->sessions[s].frame_count;
@@ -323,6 +342,7 @@ bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit
         periods = (size_t)parsed->frames * seeds;
 
     checker.scenario = parsed;
+    checker.all = all;
     checker.frames = calloc(parsed->frames, sizeof *checker.frames);
     checker.periods = calloc(periods, sizeof *checker.periods);
     checker.splits = calloc(parsed->frames, sizeof *checker.splits);
@@ -334,6 +354,7 @@ bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit
     free(checker.splits);
     free(checker.periods);
     free(checker.frames);
+    lab_scenario_free(&all);
     lab_scenario_free(&parsed);
 
     return good;

@@ -635,6 +635,10 @@ static bool find_engine(struct work *work)
 
     /* If frames wait and the application is late, the devices' own threads keep it from its
      * core. */
+    /* If most frames begin late, they wait for the engine, which submits those before. */
+    if (!fit->host_clock && fit->application.tail.probability > 0.5)
+        fit->application.tail.probability = 0;
+
     if (fit->in_flight > 1 && fit->application.tail.probability > 0)
         fit->hand_over_idle_ns = fmax(1, fit->application.ns);
     if (fit->in_flight == 1)
@@ -797,6 +801,32 @@ static void name_devices(const struct lab_replay_data *data, struct lab_fit *fit
     }
 }
 
+/* Note the frames of changed policies. False if out of memory. */
+static bool find_changed(const struct lab_replay_data *data, struct lab_fit *fit)
+{
+    size_t at = 0, changed = 0;
+
+    fit->changed = calloc(fit->trace_count + 1, sizeof *fit->changed);
+    if (!fit->changed)
+        return false;
+
+    for (size_t s = 0; s < data->session_count; s++) {
+        const struct lab_replay_session *session = &data->sessions[s];
+        for (size_t f = 0; lab_fit_is_policy(session) && f < session->frame_count; f++, at++)
+            if (session->changed && at < fit->trace_count) {
+                fit->changed[at] = true;
+                changed++;
+            }
+    }
+
+    if (changed == 0 || changed == fit->trace_count) {
+        free(fit->changed);
+        fit->changed = NULL;
+    }
+
+    return true;
+}
+
 /* The lengths of the longest session and of the traces. `*values`: room for a sample. False if
  * frames are too few. */
 static bool count_all(const struct lab_replay_data *data, struct lab_fit *fit, size_t *values)
@@ -865,7 +895,7 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
 
     name_devices(data, out);
     find_slowdown(&work);
-    bool good = true, any = false;
+    bool good = find_changed(data, out), any = false;
     for (uint32_t d = 0; d < out->device_count && good; d++) {
         out->devices[d].bands = work.models[d].bands;
         if (work.models[d].bands == 0)
@@ -896,6 +926,8 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
 
 void lab_fit_free(struct lab_fit *fit)
 {
+    free(fit->changed);
+    fit->changed = NULL;
     for (uint32_t d = 0; d < COX_DEVICES_MAX; d++) {
         free(fit->devices[d].trace);
         free(fit->devices[d].late_ns);

@@ -30,6 +30,10 @@ struct lab_fit {
     char device_names[COX_DEVICES_MAX][LAB_NAME_MAX]; /* all different */
     struct lab_fit_device devices[COX_DEVICES_MAX];
     size_t trace_count; /* frames of each trace */
+
+    /* Frames of policies that have changed since: their code may have caused what they met. NULL =
+     * there is no other policy. */
+    bool *changed;
     bool host_clock;
     double busy_ns;
     struct lab_scenario_wake engine, application; /* they occur at all times */
@@ -49,8 +53,14 @@ bool lab_fit_is_policy(const struct lab_replay_session *session);
 /* The traces; `fit` itself is the caller's. */
 void lab_fit_free(struct lab_fit *fit);
 
-/* The scenario as the text of a file; NULL = out of memory. With `traces` it has the recorded
- * levels, else random ones like them. free() it. */
-char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *text, bool traces);
+enum lab_fit_levels {
+    LAB_FIT_MODEL,     /* random ones like the recorded ones */
+    LAB_FIT_UNCHANGED, /* the recorded ones, without frames of changed policies */
+    LAB_FIT_ALL        /* all recorded ones */
+};
+
+/* The scenario as the text of a file; NULL = out of memory. free() it. */
+char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *text,
+                    enum lab_fit_levels levels);
 
 #endif

@@ -50,29 +50,33 @@ static void put_chance(struct json *json, const struct lab_fit_device *device)
                  device->jump_sigma);
 }
 
-/* How late the first launch of each frame was. Returns whether one was late. */
-static bool put_late(struct json *json, const struct lab_fit_device *device, size_t count)
+/* Values of the frames that are wanted, in units. Returns whether one is not 0. */
+static bool put_trace(struct json *json, const char *key, const struct lab_fit *fit,
+                      const double *values, double unit, enum lab_fit_levels levels)
 {
+    const bool *changed = levels == LAB_FIT_UNCHANGED ? fit->changed : NULL;
     bool any = false;
 
-    for (size_t i = 0; i < count; i++)
-        any |= device->late_ns[i] > 0;
+    for (size_t i = 0; i < fit->trace_count; i++)
+        any |= values[i] > 0;
     if (!any)
         return false;
 
-    json_member_array(json, "trace_late_us", true);
-    for (size_t i = 0; i < count; i++)
-        json_number(json, round(device->late_ns[i] / 1e3));
+    json_member_array(json, key, true);
+    for (size_t i = 0; i < fit->trace_count; i++)
+        if (!changed || !changed[i])
+            json_number(json, round(values[i] / unit * 1e4) / 1e4);
     json_close_array(json);
 
     return true;
 }
 
-static void write_device(struct json *json, const struct lab_fit *fit, uint32_t d, bool traces)
+static void write_device(struct json *json, const struct lab_fit *fit, uint32_t d,
+                         enum lab_fit_levels levels)
 {
     const struct lab_fit_device *device = &fit->devices[d];
 
-    json_open_object(json, !traces);
+    json_open_object(json, levels == LAB_FIT_MODEL);
     json_member_string(json, "name", fit->device_names[d]);
     put_us(json, "fixed_us", device->fixed_ns);
     put_us(json, "launch_us", device->launch_ns);
@@ -82,14 +86,11 @@ static void write_device(struct json *json, const struct lab_fit *fit, uint32_t 
     put_us(json, "submit_us", device->submit_ns);
 
     /* The recorded late launches are in the trace. */
-    const bool late = traces && device->trace && put_late(json, device, fit->trace_count);
-    if (!late)
+    const bool traces = levels != LAB_FIT_MODEL && device->trace;
+    if (!traces || !put_trace(json, "trace_late_us", fit, device->late_ns, 1e3, levels))
         put_tail(json, "launch_tail", &device->launch_tail);
-    if (traces && device->trace) {
-        json_member_array(json, "trace", true);
-        for (size_t i = 0; i < fit->trace_count; i++)
-            json_number(json, round(device->trace[i] * 1e4) / 1e4);
-        json_close_array(json);
+    if (traces) {
+        put_trace(json, "trace", fit, device->trace, 1, levels);
     } else {
         put_chance(json, device);
     }
@@ -151,7 +152,8 @@ static void write_contention(struct json *json, const struct lab_fit *fit)
     json_close_array(json);
 }
 
-char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *text, bool traces)
+char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *text,
+                    enum lab_fit_levels levels)
 {
     char *out = NULL;
     size_t bytes = 0;
@@ -172,7 +174,7 @@ char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *tex
     json_member_array(&json, "devices", false);
     for (uint32_t d = 0; d < fit->device_count; d++)
         if (fit->devices[d].bands > 0)
-            write_device(&json, fit, d, traces);
+            write_device(&json, fit, d, levels);
     json_close_array(&json);
 
     write_contention(&json, fit);
