@@ -5,6 +5,7 @@
 #include "common/outfile.h"
 #include "lab/commands.h"
 #include "lab/fit/check.h"
+#include "lab/fit/costs.h"
 #include "lab/replay/world.h"
 #include "lab/store/database.h"
 

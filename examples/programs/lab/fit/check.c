@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
 #include "common/quantiles.h"
+#include "costs.h"
 #include "lab/replay/world.h"
 
 #include <math.h>

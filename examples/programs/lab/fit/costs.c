@@ -32,6 +32,14 @@ struct line {
     double slower;
 };
 
+bool lab_fit_is_policy(const struct lab_replay_session *session)
+{
+    for (size_t b = 0; b < session->band_count && session->kind == LAB_REPLAY_POLICY; b++)
+        if (lab_fit_says_cost(&session->bands[b]))
+            return true;
+    return false;
+}
+
 static double alone_ns(const struct line *line, double rows)
 {
     return line->fixed_ns + line->row_ns * rows;
@@ -153,7 +161,7 @@ static void collect(const struct lab_replay_data *data, uint32_t device, struct 
     for (size_t s = 0; s < data->session_count; s++)
         for (size_t b = 0; b < data->sessions[s].band_count; b++) {
             const struct lab_replay_band *band = &data->sessions[s].bands[b];
-            if (band->device != device || !band->good || band->again || band->launch > 0)
+            if (band->device != device || !lab_fit_says_cost(band) || band->launch > 0)
                 continue;
 
             out->rows[out->count] = band->rows;

@@ -6,6 +6,15 @@
 
 #include "lab/replay/recorded_run.h"
 
+static inline bool lab_fit_says_cost(const struct lab_replay_band *band)
+{
+    return band->good && !band->again;
+}
+
+/* Whether the session is a policy's and has bands with times. The oracle of a simulation has no
+ * times. */
+bool lab_fit_is_policy(const struct lab_replay_session *session);
+
 /* A first band of n rows takes fixed_ns + row_ns * n. If it waited in the device's queue, it takes
  * up to ahead_ns + ahead_row_ns * n less, but no more than the wait: the device then copies it in
  * while it works at the band before. */

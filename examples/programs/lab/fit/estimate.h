@@ -46,10 +46,6 @@ struct lab_fit {
 bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, char *why,
                       size_t why_bytes);
 
-/* Whether the session is a policy's and has bands with times. The oracle of a simulation has no
- * times. */
-bool lab_fit_is_policy(const struct lab_replay_session *session);
-
 /* The traces; `fit` itself is the caller's. */
 void lab_fit_free(struct lab_fit *fit);
 
