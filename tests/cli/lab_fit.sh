@@ -25,6 +25,24 @@ run 0 "the scenario that it wrote" sim --scenario "$work/fitted.json" --policy e
 contains out "^fitted: like run 1 of "
 run 0 "with a model of the levels" fit --seeds 1 --model -o "$work/model.json" "$db"
 refute "a model has no traces" grep -q trace "$work/model.json"
+lacks out "warning" "changed"
+if [ -n "$sqlite" ]; then
+    cp "$db" "$work/other.db"
+    sqlite3 "$work/other.db" "UPDATE frame SET period_ns = 2 * period_ns WHERE session IN
+        (SELECT session FROM session WHERE policy = 'ewma')"
+    run 0 "a policy that was twice as slow" fit --seeds 2 "$work/other.db"
+    contains out "^  ewma .* \\*\$" "^warning: the forecast of ewma is [45][0-9] % off; do not judge it by this scenario"
+    lacks out "forecast of last-frame is"
+    run 3 "the same with --check" fit --seeds 2 --check "$work/other.db"
+
+    cp "$db" "$work/other.db"
+    sqlite3 "$work/other.db" "UPDATE call SET answer = replace(answer, 'why=', 'why=9') WHERE kind = 'split' AND session IN
+        (SELECT session FROM session WHERE policy = 'ewma')"
+    run 0 "a policy that decided otherwise" fit --seeds 2 "$work/other.db"
+    contains out "^  ewma .* changed\$" "^changed: the policy decides otherwise than when it was recorded"
+    lacks out "^  last-frame .* changed"
+fi
+
 denies 1 "no run 9" "a run that is not there" fit --run 9 "$db"
 denies 1 "No such file" "a file that cannot be written" fit --seeds 1 -o "$work/no/x.json" "$db"
 run 0 "recording hardly anything" sim --scenario laptop-2 --policy ewma --seeds 1 --frames 4 --record "$db"

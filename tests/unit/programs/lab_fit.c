@@ -58,7 +58,7 @@ Test(lab_fit, finds_costs_and_engine_of_the_recorded_machine)
     near(fit.engine.tail.probability, 0.15, 0.25, "probability of the tail");
     near(fit.engine.tail.median_ns, 1200e3, 0.3, "median of the tail");
     near(fit.engine.tail.p99_ns, 2600e3, 0.25, "p99 of the tail");
-    cr_assert_eq(fit.slowdown, 1);
+    cr_assert_eq(fit.devices[0].slower, 1);
     cr_assert_eq(fit.pause_frames, 0);
 }
 
@@ -102,6 +102,91 @@ Test(lab_fit, launches_that_hang_are_no_level)
     assert_costs(0.02);
 }
 
+/* Two GPUs whose launches cost more than a fifth of a band: their kernels alone do not tell the costs. */
+#define GPUS(a, b)                                                                                          \
+    "'rows': 2160, 'granule': 2, 'frames': 300, 'devices': [{'name': 'a', 'fixed_us': 150, 'row_us': 0.2, " \
+    "'jitter': 0.02" a "}, {'name': 'b', 'fixed_us': 180, 'row_us': 0.25, 'jitter': 0.02" b "}]"
+#define SUBMITS GPUS(", 'submit_us': 60", ", 'submit_us': 40")
+
+Test(lab_fit, finds_what_submitting_a_band_costs_and_who_is_served_first)
+{
+    estimate(SUBMITS, 3, 1);
+    near(fit.devices[1].submit_ns, 40e3, 0.05, "the one that is served first");
+    cr_assert_gt(fit.devices[0].submit_ns, fit.devices[1].submit_ns, "nobody waits for the last one");
+    near(fit.devices[0].fixed_ns, 150e3, 0.1, "fixed of a");
+    near(fit.devices[0].row_ns, 200, 0.1, "row of a");
+}
+
+#define AHEAD ", 'ahead_us': 20, 'ahead_row_us': 0.08"
+Test(lab_fit, finds_what_a_device_copies_while_it_works)
+{
+    estimate(GPUS(AHEAD, AHEAD) ", 'application': {'pause_frames': 8}", SOME, 2);
+    for (int d = 0; d < 2; d++) {
+        double saved_ns = fit.devices[d].ahead_ns + 1000 * fit.devices[d].ahead_row_ns;
+        near(saved_ns, 100e3, 0.2, "saved by a band of 1000 rows");
+        near(fit.devices[d].fixed_ns + 1000 * fit.devices[d].row_ns, d == 0 ? 350e3 : 430e3, 0.15, "the whole band");
+    }
+}
+
+Test(lab_fit, finds_which_device_the_other_one_slows_down)
+{
+    /* The drift of `a` gives `b` bands of many sizes, without which size and slowdown are one. */
+    estimate(SUBMITS ", 'contention': [{'slows': ['b'], 'slower': 1.3}], 'changes': [{'device': 'a', 'drift': 0.6, "
+                     "'period': 100}]",
+             2, 1);
+    near(fit.devices[1].slower, 1.3, 0.06, "b beside a");
+    fit.devices[0].slower = 1; /* a device that drifts seems to be slowed down */
+    char *text = lab_fit_write(&fit, "fitted", "a test", LAB_FIT_UNCHANGED);
+    scenario = lab_scenario_parse(text, strlen(text), "out.json", why, sizeof why);
+    cr_assert_not_null(scenario, "%s", why);
+    cr_assert_eq(scenario->contention_count, 1);
+    cr_assert_eq(scenario->contentions[0].slows, 2);
+    free(text);
+}
+
+Test(lab_fit, forecasts_do_not_count_the_time_between_frames)
+{
+    struct lab_fit_check checks[CHECKS_MAX];
+    uint32_t count = 0;
+    estimate(SUBMITS, 3, 1);
+    fit.application.ns = 300e3;
+    char *text = lab_fit_write(&fit, "fitted", "a test", LAB_FIT_UNCHANGED);
+    cr_assert(lab_fit_check(data, &fit, text, 5, checks, CHECKS_MAX, &count, why, sizeof why), "%s", why);
+    free(text);
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert_lt(lab_fit_error(&checks[i]), 0.05, "%s: %g", checks[i].name, lab_fit_error(&checks[i]));
+}
+
+Test(lab_fit, repeats_the_recorded_splits_of_a_policy_that_has_changed)
+{
+    struct lab_fit_check checks[CHECKS_MAX];
+    uint32_t count = 0;
+    estimate(SUBMITS, 3, 1);
+    struct lab_replay_session *session = data->sessions;
+    while (session->kind != LAB_REPLAY_POLICY || strcmp(session->policy, "last-frame") != 0)
+        session++;
+    session->changed = true;
+    strcpy(session->policy, "single"); /* what the policy does today */
+    lab_fit_free(&fit);
+    cr_assert(lab_fit_estimate(data, &fit, why, sizeof why), "%s", why);
+    char *text = lab_fit_write(&fit, "fitted", "a test", LAB_FIT_UNCHANGED);
+    cr_assert(lab_fit_check(data, &fit, text, 5, checks, CHECKS_MAX, &count, why, sizeof why), "%s", why);
+    free(text);
+    struct lab_fit_check *check = checks;
+    while (strcmp(check->name, "single") != 0)
+        check++;
+    cr_assert(check->changed);
+    cr_assert_gt(check->forecast_ns, 1.3 * check->mean_ns, "one device is slower than the two that were recorded");
+    near(check->own_ns, check->mean_ns, 0.03, "the recorded splits");
+    cr_assert_lt(lab_fit_error(check), 0.03, "today's code does not count");
+
+    text = lab_fit_write(&fit, "fitted", "a test", LAB_FIT_UNCHANGED);
+    scenario = lab_scenario_parse(text, strlen(text), "out.json", why, sizeof why);
+    cr_assert_not_null(scenario, "%s", why);
+    cr_assert_eq(scenario->devices[0].trace_count, 2 * 300, "its levels are left out");
+    free(text);
+}
+
 Test(lab_fit, forecasts_the_policies_that_were_recorded)
 {
     char name[128];
@@ -110,7 +195,7 @@ Test(lab_fit, forecasts_the_policies_that_were_recorded)
         uint32_t count = 0;
         estimate(SHAPE DEVICES(", 'jitter': 0.03, 'level': {'change': 0.02, 'lag': 0.95}") ENGINE(""), SOME, in_flight);
         for (int traces = 0; traces < 2; traces++) {
-            char *text = lab_fit_write(&fit, "fitted", "a test", traces);
+            char *text = lab_fit_write(&fit, "fitted", "a test", traces ? LAB_FIT_UNCHANGED : LAB_FIT_MODEL);
             cr_assert_not_null(text);
             cr_assert(lab_fit_check(data, &fit, text, 5, checks, CHECKS_MAX, &count, why, sizeof why), "%s", why);
             free(text);
@@ -129,7 +214,7 @@ Test(lab_fit, forecasts_the_policies_that_were_recorded)
 Test(lab_fit, what_it_writes_is_what_it_found)
 {
     estimate(NOISY, SOME, 1);
-    char *text = lab_fit_write(&fit, "fitted", "a \"test\"", false);
+    char *text = lab_fit_write(&fit, "fitted", "a \"test\"", LAB_FIT_MODEL);
     scenario = lab_scenario_parse(text, strlen(text), "out.json", why, sizeof why);
     cr_assert_not_null(scenario, "%s", why);
     cr_assert_str_eq(scenario->text, "a \"test\"");
@@ -140,7 +225,7 @@ Test(lab_fit, what_it_writes_is_what_it_found)
     cr_assert_eq(scenario->traced, 0);
     free(text);
     lab_scenario_free(&scenario);
-    text = lab_fit_write(&fit, "fitted", "a test", true);
+    text = lab_fit_write(&fit, "fitted", "a test", LAB_FIT_UNCHANGED);
     scenario = lab_scenario_parse(text, strlen(text), "out.json", why, sizeof why);
     cr_assert_not_null(scenario, "%s", why);
     cr_assert_eq(scenario->devices[0].trace_count, SOME * 400);

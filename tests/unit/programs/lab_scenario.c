@@ -82,9 +82,9 @@ Test(lab_scenario, says_what_the_file_says)
     ASSERT_VALUES(IS(d->fixed_ns, 60e3), IS(d->launch_ns, 12e3), IS(d->row_ns, 18e3), IS(d->transfer_ns, 500));
     cr_assert(d->overlap);
     ASSERT_VALUES(IS(d->jitter, 0.05), IS(d->outlier_probability, 0.01), IS(d->outlier_factor, 5),
-                  IS(d->thermal_factor, 1.5), IS(d->thermal_ns, 2e9), IS(d->watts, 15), IS(d->idle_watts, 2));
+                  IS(s->heats[0].factor, 1.5), IS(s->heats[0].ns, 2e9), IS(d->watts, 15), IS(d->idle_watts, 2));
     cr_assert_str_eq(s->devices[2].name, "GPU-1");
-    ASSERT_VALUES(IS(s->devices[2].thermal_factor, 1), IS(s->change_count, 4), IS(s->changes[0].kind, LAB_SLOWER),
+    ASSERT_VALUES(IS(s->heat_count, 1), IS(s->change_count, 4), IS(s->changes[0].kind, LAB_SLOWER),
                   IS(s->changes[0].device, 2));
     cr_assert_eq(s->changes[1].to, 30, "to the end");
     ASSERT_VALUES(IS(s->changes[3].rows, 720), IS(s->contentions[0].devices, 5), IS(s->contentions[1].devices, 7),
@@ -159,7 +159,7 @@ Test(lab_scenario, refuses_numbers_out_of_range)
     refuse(TEN "'devices': [{'name': 'a'}]", "devices[0].row_us: missing");
     refuse(DEVICE("'outliers': {'probability': 1.5, 'factor': 2}"), "outliers.probability: must be from 0 to 1");
     refuse(DEVICE("'outliers': {'probability': 0.5}"), "outliers.factor: missing");
-    refuse(DEVICE("'thermal': {'factor': 0.5, 'seconds': 1}"), "thermal.factor: must be from 1");
+    refuse(DEVICE("'thermal': {'factor': 0, 'seconds': 1}"), "thermal.factor: must be from 0.001");
     refuse(DEVICE("'thermal': {'factor': 1.5, 'seconds': 0}"), "thermal.seconds: must be");
 }
 
@@ -292,10 +292,24 @@ Test(lab_scenario, refuses_contention_and_rows_that_make_no_sense)
     refuse(ROWS TWO ", 'contention': [{'devices': ['a', 5], 'slower': 2}]", "must contain only names");
     refuse(ROWS TWO ", 'contention': [{'devices': [], 'slower': 2}]", "contention[0].devices: must have from 1");
     refuse(ROWS TWO ", 'contention': [{'slower': 0.9}]", "slower: must be from 1 to");
+    refuse(DEVICE("'thermal': {'factor': 2, 'seconds': 1, 'hot': 0.5}"), "devices[0].thermal.cool: missing");
+    refuse(DEVICE("'thermal': {'factor': 2, 'seconds': 1, 'hot': 0.5, 'cool': 0.6}"), "cool: must be at most 'hot'");
+    refuse(ROWS TWO ", 'power': [{'factor': 2}]", "power[0].seconds: missing");
+    refuse(ROWS TWO ", 'power': [{'factor': 2, 'seconds': 1, 'devices': ['c']}]", "devices: unknown device 'c'");
+    refuse(ROWS TWO ", 'contention': [{'slower': 2, 'slows': ['c']}]", "contention[0].slows: unknown device 'c'");
+    refuse("'rows': 9, 'devices': [{'name': 'a', 'row_us': 1}, {'name': 'b', 'row_us': 1}, {'name': 'c', 'row_us': 1}]"
+           ", 'contention': [{'slower': 2, 'devices': ['a', 'b'], 'slows': ['c']}]",
+           "contention[0].slows: must be among 'devices'");
     refuse(ROWS ONE ", 'heavy': [{'first': 0.6, 'rows': 0.5, 'slower': 2}]", "heavy[0]: 'first' plus 'rows'");
     refuse(ROWS ONE ", 'heavy': [{'rows': 0.5, 'slower': 2}], 'scenes': {'frames': 5, 'segments': 3, 'share': 0.5, "
                     "'slower': 2}",
            "scenes: not allowed with");
+    refuse(ROWS ONE ", 'content': {'frames': 1}", "content.pictures: missing");
+    refuse(ROWS ONE ", 'content': {'pictures': []}", "content.pictures: must have from 1 to 1024 entries");
+    refuse(ROWS ONE ", 'content': {'pictures': [[]]}", "a picture must have from 1 to 16 numbers");
+    refuse(ROWS ONE ", 'content': {'pictures': [[1, 2], [1]]}", "all pictures must have as many numbers");
+    refuse(ROWS ONE ", 'content': {'pictures': [[1, 0]]}", "content.pictures: must hold numbers from 0.001");
+    refuse(ROWS ONE ", 'content': {'pictures': [[1]]}, 'heavy': [{'rows': 0.5, 'slower': 2}]", "content: not allowed");
     refuse(ROWS ONE ", 'scenes': {'frames': 0, 'segments': 3, 'share': 0.5, 'slower': 2}", "scenes.frames");
     refuse(ROWS ONE ", 'scenes': {'frames': 5, 'segments': 99, 'share': 0.5, 'slower': 2}", "scenes.segments");
     refuse(ROWS ONE ", 'scenes': {'frames': 5, 'segments': 4, 'slower': 2}", "scenes.share: missing");
@@ -350,10 +364,15 @@ Test(lab_scenario, refuses_chance_and_threads_that_make_no_sense)
     refuse(ROWS TWO ", 'application': {'busy_us': 1}", "application: unknown key 'busy_us'");
     refuse(ROWS TWO ", 'application': {'pause_frames': 0}", "application.pause_frames: must be from 1");
     refuse(ROWS TWO ", 'application': {'idle_us': 0}", "application.idle_us: must be from 0.001");
+    refuse(ROWS TWO ", 'application': {'period_us': 0}", "application.period_us: must be from 0.001");
     refuse(ROWS TWO ", 'engine': {'stall': {}}", "engine.stall.probability: missing");
     refuse(ROWS TWO ", 'engine': {'submit': []}", "engine.submit: must be an object");
-    refuse(DEVICE("'trace': []"), "devices[0].trace: must have from 1 to 8192 entries");
+    refuse(DEVICE("'trace': []"), "devices[0].trace: must have from 1 to 16384 entries");
     refuse(DEVICE("'trace': [1, 0]"), "devices[0].trace: must hold numbers from 0.001 to 1000");
+    refuse(DEVICE("'trace_late_us': [-1]"), "devices[0].trace_late_us: must hold numbers from 0 to 1e+09");
+    refuse(DEVICE("'trace_late_us': ['1']"), "devices[0].trace_late_us: must hold numbers");
+    refuse(DEVICE("'submit_us': -1"), "devices[0].submit_us: must be from 0");
+    refuse(DEVICE("'ahead_us': -1"), "devices[0].ahead_us: must be from 0");
     refuse(DEVICE("'trace': ['1']"), "devices[0].trace: must hold numbers");
     refuse(ROWS TWO ", 'links': [{'devices': ['a']}]", "links[0].devices: must name at least two devices");
     refuse(ROWS TWO ", 'links': [{'devices': ['a', 'b']}, {'devices': ['a', 'b']}]",
@@ -362,6 +381,9 @@ Test(lab_scenario, refuses_chance_and_threads_that_make_no_sense)
            "bursts[0]: must have 'devices' or 'engine'");
     refuse(ROWS TWO ", 'bursts': [{'engine': true, 'every_ms': 0, 'median_us': 1, 'p99_us': 2}]",
            "bursts[0].every_ms: must be from 0.1");
+    refuse(ROWS TWO ", 'bursts': [{'engine': true, 'median_us': 1, 'p99_us': 2}]", "bursts[0].every_ms: missing");
+    refuse(ROWS TWO ", 'bursts': [{'engine': true, 'every_ms': 5, 'period_ms': 5, 'median_us': 1, 'p99_us': 2}]",
+           "bursts[0].period_ms: not allowed with 'every_ms'");
 }
 
 /* --- the world --- */
@@ -451,6 +473,21 @@ Test(lab_scenario, scenes_stay_and_then_change)
             cr_assert_neq(memcmp(costs[f], costs[f - 1], sizeof costs[f]), 0);
     }
     cr_assert(heavy > 150 && heavy < 490, "%u of 640", heavy);
+}
+
+Test(lab_scenario, content_is_played_from_a_picture_that_the_seed_chooses)
+{
+    make_world("'rows': 8, 'devices': [{'name': 'a', 'row_us': 0.001}], 'content': {'frames': 2, 'pictures': "
+               "[[1, 2], [3, 4], [5, 6]]}");
+    begin(0);
+    double first = row_cost(0, 0, 0);
+    cr_assert(first == 1 || first == 3 || first == 5, "%g", first);
+    for (uint64_t f = 0; f < 12; f++) {
+        begin(f);
+        double picture = fmod(first + 2 * (double)(f / 2) - 1, 6) + 1;
+        ASSERT_VALUES(IS(row_cost(f, 0, 0), picture), IS(row_cost(f, 0, 3), picture),
+                      IS(row_cost(f, 0, 4), picture + 1));
+    }
 }
 
 Test(lab_scenario, jitter_and_outliers_are_as_frequent_and_large_as_they_say)

@@ -37,7 +37,7 @@ struct timing {
     uint32_t grant;     /* as for run_pool */
     uint32_t in_flight; /* 0 = 1 */
     struct {
-        enum { END, WALL, PERIOD, EXPECTED, LAUNCHES, QUEUE, BAND, KERNEL } what;
+        enum { END, WALL, PERIOD, EXPOSED, LATENCY, EXPECTED, LAUNCHES, QUEUE, BAND, KERNEL } what;
         uint64_t frame;
         double us;       /* or a number instead */
         uint32_t device; /* of a band */
@@ -52,6 +52,10 @@ static double timing_got(int what, uint64_t frame, uint32_t device)
         return frames[frame].wall_ns / 1e3;
     case PERIOD:
         return frames[frame].period_ns / 1e3;
+    case LATENCY:
+        return frames[frame].latency_ns / 1e3;
+    case EXPOSED:
+        return frames[frame].exposed_ns / 1e3;
     case EXPECTED:
         return frames[frame].expected_ns / 1e3;
     case LAUNCHES:
@@ -101,6 +105,14 @@ Test(lab_sim, devices_take_as_long_as_their_rows_what_they_share_and_who_is_befo
          "{'name': 'c', 'row_us': 1}], 'contention': [{'devices': ['a', 'b'], 'slower': 3}]",
          .bands = {{0, 0, 10}, {1, 10, 10}, {2, 20, 10}},
          .expected = {{BAND, 0, 30, 0}, {BAND, 0, 30, 1}, {BAND, 0, 10, 2}}},
+        {"of a pair one may slow down alone: it does 25 rows beside `b`",
+         PAIR(150, 1, 1, 1) ", 'frames': 1, 'contention': [{'slower': 2, 'slows': ['a']}]", .border = 100,
+         .expected = {{BAND, 0, 125, 0}, {BAND, 0, 50, 1}}},
+        {"a band that waits is copied in meanwhile",
+         "'rows': 100, 'granule': 1, 'frames': 3, 'devices': [{'name': 'a', 'fixed_us': 20, 'row_us': 1, "
+         "'ahead_us': 10, 'ahead_row_us': 0.2}]",
+         .border = 100, .in_flight = 2, .expected = {{BAND, 0, 120}, {BAND, 1, 90, 0, 1}}},
+        {"but no longer than it waits", NULL, .bands = {{0, 0, 1}, {0, 1, 99}}, .expected = {{WALL, 0, 21 + 78}}},
         {"devices copy at once without a link", COPYING, .border = 50, .expected = {{WALL, 0, 110}}},
         {"both copy from 60 us on, at half the rate", COPYING ", 'links': [{'devices': ['a', 'b']}]", .border = 50,
          .expected = {{WALL, 0, 160}}},
@@ -140,13 +152,26 @@ Test(lab_sim, threads_of_the_engine_and_the_application_take_their_time)
          ALONE ", 'frames': 2, 'engine': {'wake_us': 30, 'clock': 'host'}", .border = 100,
          .expected = {{BAND, 1, 130}, {KERNEL, 1, 100}, {WALL, 1, 130}, {PERIOD, 1, 130}}},
         {"the application hands over the next frame late", ALONE ", 'frames': 3, 'application': {'wake_us': 40}",
-         .border = 100, .expected = {{PERIOD, 0, 100}, {PERIOD, 1, 140}}},
-        {"there is another frame meanwhile", NULL, .border = 100, .in_flight = 2, .expected = {{PERIOD, 2, 100}}},
+         .border = 100, .expected = {{PERIOD, 0, 100}, {PERIOD, 1, 140}, {EXPOSED, 1, 100}}},
+        {"a camera's frames come at its pace", ALONE ", 'frames': 5, 'application': {'period_us': 150}", .border = 100,
+         .expected = {{WALL, 0, 100, 0, 4}, {PERIOD, 1, 150, 0, 3}, {LATENCY, 0, 100, 0, 4}}},
+        {"frames that come too fast wait", ALONE ", 'frames': 5, 'application': {'period_us': 80}", .border = 100,
+         .expected = {{PERIOD, 1, 100, 0, 3}, {LATENCY, 0, 100}, {LATENCY, 1, 120}, {LATENCY, 2, 140}}},
+        {"with several in flight in the queue", NULL, .border = 100, .in_flight = 2,
+         .expected = {{PERIOD, 1, 100, 0, 3}, {QUEUE, 1, 20}, {LATENCY, 2, 140}}},
+        {"there is another frame meanwhile", ALONE ", 'frames': 3, 'application': {'wake_us': 40}", .border = 100,
+         .in_flight = 2, .expected = {{PERIOD, 2, 100}}},
         {"awake for `b`, the thread sees the end of `a`, too",
          TWO ", 'frames': 1, 'engine': {'wake_us': 30, 'beside': ['b'], 'tail': {'probability': 1, 'median_us': 500, "
              "'p99_us': 500}}",
          .border = 50, .expected = {{PERIOD, 0, 130}}},
         {"a tail beside a device is there only while it works", NULL, .border = 10, .expected = {{PERIOD, 0, 210}}},
+        {"the device that costs the thread least is served first, and the next one waits",
+         "'rows': 100, 'granule': 1, 'frames': 1, 'devices': [{'name': 'a', 'row_us': 1, 'submit_us': 30}, "
+         "{'name': 'b', 'row_us': 1, 'submit_us': 10}]",
+         .border = 50, .expected = {{QUEUE, 0, 10, 0}, {QUEUE, 0, 0, 1}, {WALL, 0, 60}}},
+        {"each band costs it", NULL, .bands = {{0, 0, 25}, {0, 25, 25}, {1, 50, 50}},
+         .expected = {{QUEUE, 0, 0, 1}, {WALL, 0, 65}}},
         {"a thread is held up only while a device works",
          TWO ", 'frames': 1, 'engine': {'submit': {'probability': 1, 'median_us': 40, 'p99_us': 40}, "
              "'stall': {'probability': 1, 'median_us': 7, 'p99_us': 7}}",
@@ -202,6 +227,40 @@ Test(lab_sim, heat_follows_the_load)
     cr_assert_gt(frames[39].wall_ns, 190e6);
     cr_assert_lt(frames[39].wall_ns, 200e6);
     cr_assert_lt(frames[50].wall_ns, 120e6, "idle, it cools down");
+}
+
+Test(lab_sim, heat_with_two_thresholds_stays_between_them)
+{
+    set_world("'rows': 100, 'frames': 60, 'devices': [{'name': 'a', 'row_us': 1000, 'thermal': {'factor': 2, "
+              "'seconds': 0.5, 'hot': 0.6, 'cool': 0.3}}, {'name': 'b', 'row_us': 1000}]");
+    for (int f = 20; f < 40; f++)
+        told.splits[f] = split_at(0);
+    told.splits[24] = told.splits[39] = split_at(100);
+    run_split(split_at(100), 1);
+    ASSERT_VALUES(US(frames[0].wall_ns, 100e3), US(frames[4].wall_ns, 100e3), US(frames[6].wall_ns, 200e3),
+                  US(frames[19].wall_ns, 200e3));
+    ASSERT_VALUES(US(frames[24].wall_ns, 200e3), US(frames[39].wall_ns, 100e3));
+}
+
+Test(lab_sim, devices_that_share_a_power_budget_are_slower_only_while_both_work)
+{
+    set_world("'rows': 100, 'frames': 60, 'devices': [{'name': 'a', 'row_us': 1000}, {'name': 'b', 'row_us': 1000}], "
+              "'power': [{'factor': 1.5, 'seconds': 0.2, 'hot': 0.7, 'cool': 0.6}]");
+    for (int f = 30; f < 60; f++)
+        told.splits[f] = split_at(100);
+    run_split(split_at(50), 1);
+    ASSERT_VALUES(US(frames[0].wall_ns, 50e3), US(frames[29].wall_ns, 75e3), US(frames[30].wall_ns, 150e3),
+                  US(frames[59].wall_ns, 100e3));
+}
+
+Test(lab_sim, a_clock_governor_is_heat_that_makes_faster)
+{
+    set_world("'rows': 100, 'frames': 40, 'devices': [{'name': 'a', 'row_us': 1000, 'thermal': {'factor': 0.5, "
+              "'seconds': 0.1}}]");
+    run_split(split_at(100), 1);
+    ASSERT_VALUES(US(frames[0].wall_ns, 100e3));
+    cr_assert_lt(frames[39].wall_ns, 51e6);
+    cr_assert_gt(frames[39].wall_ns, 50e6 - 1);
 }
 
 Test(lab_sim, energy_is_what_busy_and_idle_devices_use)
@@ -334,6 +393,44 @@ Test(lab_sim, bursts_stop_devices_at_the_same_times_whatever_the_policy_does)
         if (device == 1 || sum_ns < end_ns[7])
             cr_assert_float_eq(sum_ns, 60 * 10e6 + stolen_ns, 1, "device %u", (unsigned)device);
     }
+}
+
+Test(lab_sim, a_compositor_takes_the_device_at_its_rate)
+{
+    set_world(PAIR(100, 1, 100, 100) ", 'frames': 60, 'bursts': [{'devices': ['a'], 'period_ms': 16, "
+                                     "'median_us': 2000, 'p99_us': 2000}]");
+    uint32_t devices;
+    bool engine;
+    double end_ns = 0, begin_ns = 0;
+    world.begin_run(world.ctx, 1);
+    for (int b = 0; b < 20; b++) {
+        double before_ns = begin_ns;
+        begin_ns = world.stolen(world.ctx, end_ns, &devices, &engine);
+        end_ns = world.stolen(world.ctx, begin_ns, &devices, &engine);
+        cr_assert_eq(devices, 1);
+        cr_assert_float_eq(end_ns - begin_ns, 2e6, 10);
+        if (b > 0)
+            cr_assert_float_eq(begin_ns - before_ns, 16e6, 10);
+    }
+}
+
+Test(lab_sim, recorded_late_launches_come_back_with_the_trace)
+{
+    set_world("'rows': 100, 'frames': 8, 'devices': [{'name': 'a', 'row_us': 1, 'trace': [1, 2], "
+              "'trace_late_us': [0, 50]}]");
+    run_split(split_at(100), 1);
+    for (int f = 0; f < 8; f++)
+        cr_assert(fabs(frames[f].wall_ns - 100e3) < 1 || fabs(frames[f].wall_ns - 250e3) < 1, "frame %d: %g", f,
+                  frames[f].wall_ns);
+    cr_assert_gt(fabs(frames[1].wall_ns - frames[0].wall_ns), 149e3);
+}
+
+Test(lab_sim, the_warm_up_has_the_shortest_of_the_first_times_of_a_trace)
+{
+    set_world("'rows': 100, 'frames': 2, 'devices': [{'name': 'a', 'row_us': 1, 'trace': [3, 2, 4], "
+              "'trace_late_us': [9000]}]");
+    run_split(split_at(100), 1);
+    ASSERT_VALUES(IS(told.single_device_ns[0][0], 200000));
 }
 
 /* --- rows on demand --- */

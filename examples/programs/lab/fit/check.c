@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check.h"
 #include "common/quantiles.h"
+#include "costs.h"
 #include "lab/replay/world.h"
 
 #include <math.h>
@@ -9,15 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double NEAR = 0.03, ORDER = 0.01;
+static const double ORDER = 0.01;
 
 /* What all checks share. `periods` holds the periods of one check at a time. */
 struct checker {
     const struct lab_replay_data *data;
     const struct lab_fit *fit;
     const struct lab_scenario *scenario;
+    const struct lab_scenario *all; /* the same with all recorded levels */
     uint32_t seeds;
     struct lab_sim_frame *frames; /* room for a simulation */
+    struct cox_split *splits;     /* the same, for a policy that has changed */
     double *periods;
     size_t period_count;
     char *why;
@@ -81,6 +84,15 @@ static bool is_named(const struct lab_replay_session *session, const char *name)
     return name_session(session, own, sizeof own, &policy) && strcmp(own, name) == 0;
 }
 
+/* As cox-lab run: with one frame in flight the first frame of each turn of a reference is left
+ * out. */
+static bool is_left_out(const struct checker *checker, const struct lab_replay_session *session,
+                        size_t f)
+{
+    return session->kind != LAB_REPLAY_POLICY && checker->fit->in_flight == 1 &&
+           (f == 0 || session->frames[f].frame != session->frames[f - 1].frame + 1);
+}
+
 /* The periods of all recorded frames of the check. */
 static void take_recorded(struct checker *checker, const char *name)
 {
@@ -92,22 +104,24 @@ static void take_recorded(struct checker *checker, const char *name)
             continue;
 
         for (size_t f = 0; f < session->frame_count; f++)
-            if (session->frames[f].good)
+            if (session->frames[f].good && !is_left_out(checker, session, f))
                 checker->periods[checker->period_count++] = session->frames[f].period_ns;
     }
 }
 
-/* The periods of a policy in the scenario, for all seeds, with the options of a recorded
- * session. */
+/* The periods of a policy in the scenario, for all seeds, with the options of a recorded session.
+ * `splits` as in the simulator's options. */
 static bool take_forecast(struct checker *checker, const struct lab_scenario *scenario,
-                          const struct lab_replay_session *session, const struct cox_policy *policy)
+                          const struct lab_replay_session *session, const struct cox_policy *policy,
+                          const struct cox_split *splits)
 {
     struct lab_sim_options options = {.in_flight = checker->fit->in_flight,
                                       .min_band_rows = session->min_band_rows,
                                       .no_pool = session->no_pool,
                                       .no_shadow = session->no_shadow,
                                       .no_oracle = true,
-                                      .policy = session->options};
+                                      .policy = session->options,
+                                      .splits = splits};
     struct lab_world world;
     cox_status status = COX_OK;
     char text[400] = "";
@@ -125,7 +139,7 @@ static bool take_forecast(struct checker *checker, const struct lab_scenario *sc
     for (uint32_t s = 0; s < checker->seeds && status == COX_OK; s++) {
         status = lab_simulate(&world, policy, &options, 1 + s, checker->frames, text, sizeof text);
         for (uint64_t f = 0; f < world.frames && status == COX_OK; f++)
-            checker->periods[checker->period_count++] = checker->frames[f].period_ns;
+            checker->periods[checker->period_count++] = checker->frames[f].exposed_ns;
     }
 
     lab_scenario_world_destroy(&ctx);
@@ -150,9 +164,46 @@ static struct lab_scenario scenario_of_session(const struct lab_scenario *scenar
     for (uint32_t d = 0; d < own.device_count; d++) {
         own.devices[d].trace_first += (uint32_t)first;
         own.devices[d].trace_count = (uint32_t)frames;
+        if (own.devices[d].late_count == 0)
+            continue;
+        own.devices[d].late_first += (uint32_t)first;
+        own.devices[d].late_count = (uint32_t)frames;
     }
 
     return own;
+}
+
+static int by_first_row(const void *left, const void *right)
+{
+    const struct cox_band *a = left, *b = right;
+    return (a->first_row > b->first_row) - (a->first_row < b->first_row);
+}
+
+/* Which rows each device had in the end, as one split without a pool. */
+static void read_split(const struct checker *checker, const struct lab_replay_session *session,
+                       const struct lab_replay_frame *frame, struct cox_split *out)
+{
+    *out = (struct cox_split){0};
+
+    for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
+        const struct lab_replay_band *band = &session->bands[b];
+        if (band->good && !band->again && out->band_count < COX_BANDS_MAX)
+            out->bands[out->band_count++] = (struct cox_band){index_of(checker->fit, band->device),
+                                                              band->first_row, band->rows};
+    }
+
+    qsort(out->bands, out->band_count, sizeof out->bands[0], by_first_row);
+}
+
+/* The recorded splits of a session. The simulator refuses one that is not whole, and uses the one
+ * before. */
+static const struct cox_split *read_splits(struct checker *checker,
+                                           const struct lab_replay_session *session)
+{
+    for (size_t f = 0; f < session->frame_count && f < checker->scenario->frames; f++)
+        read_split(checker, session, &session->frames[f], &checker->splits[f]);
+
+    return checker->splits;
 }
 
 /* The same with the levels that the check's first session met, if the traces reach so far. */
@@ -174,9 +225,12 @@ static bool forecast_own(struct checker *checker, struct lab_fit_check *check,
         if (!is_named(session, check->name))
             continue;
 
-        const struct lab_scenario own = scenario_of_session(checker->scenario, first,
+        const struct lab_scenario own = scenario_of_session(checker->all, first,
                                                             session->frame_count);
-        if (!take_forecast(checker, &own, session, policy))
+        const struct cox_split *splits = NULL;
+        if (check->changed)
+            splits = read_splits(checker, session);
+        if (!take_forecast(checker, &own, session, policy, splits))
             return false;
 
         check->own_ns = mean_of_periods(checker);
@@ -201,6 +255,7 @@ static bool do_check(struct checker *checker, const struct lab_replay_session *s
                      const struct cox_policy *policy, struct lab_fit_check *check)
 {
     check->simple = strncmp(check->name, "adaptive", 8) != 0 && policy->assign == NULL;
+    check->changed = session->changed;
     take_recorded(checker, check->name);
     if (checker->period_count == 0)
         return true;
@@ -208,7 +263,7 @@ static bool do_check(struct checker *checker, const struct lab_replay_session *s
     check->mean_ns = mean_of_periods(checker);
     check->p99_ns = p99_of_periods(checker);
 
-    if (!take_forecast(checker, checker->scenario, session, policy))
+    if (!take_forecast(checker, checker->scenario, session, policy, NULL))
         return false;
 
     check->forecast_ns = mean_of_periods(checker);
@@ -249,6 +304,20 @@ static bool check_all(struct checker *checker, struct lab_fit_check *checks, uin
                                            "--list lists them");
 }
 
+static struct lab_scenario *read_all_levels(const struct lab_fit *fit, char *why, size_t why_bytes)
+{
+    char *text = lab_fit_write(fit, "fitted", "all levels", LAB_FIT_ALL);
+    struct lab_scenario *scenario = NULL;
+
+    if (text)
+        scenario = lab_scenario_parse(text, strlen(text), "fitted", why, why_bytes);
+    else
+        lab_replay_refuse(why, why_bytes, "out of memory");
+    free(text);
+
+    return scenario;
+}
+
 bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit,
                    const char *scenario, uint32_t seeds, struct lab_fit_check *checks,
                    uint32_t most, uint32_t *count, char *why, size_t why_bytes)
@@ -261,8 +330,12 @@ bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit
     *count = 0;
     struct lab_scenario *parsed = lab_scenario_parse(scenario, strlen(scenario), "fitted", why,
                                                      why_bytes);
-    if (!parsed)
+    struct lab_scenario *all = read_all_levels(fit, why, why_bytes);
+    if (!parsed || !all) {
+        lab_scenario_free(&all);
+        lab_scenario_free(&parsed);
         return false;
+    }
 
     for (size_t s = 0; s < data->session_count; s++)
         periods += data->sessions[s].frame_count;
@@ -270,15 +343,19 @@ bool lab_fit_check(const struct lab_replay_data *data, const struct lab_fit *fit
         periods = (size_t)parsed->frames * seeds;
 
     checker.scenario = parsed;
+    checker.all = all;
     checker.frames = calloc(parsed->frames, sizeof *checker.frames);
     checker.periods = calloc(periods, sizeof *checker.periods);
-    if (checker.frames && checker.periods)
+    checker.splits = calloc(parsed->frames, sizeof *checker.splits);
+    if (checker.frames && checker.periods && checker.splits)
         good = check_all(&checker, checks, most, count);
     else
         lab_replay_refuse(why, why_bytes, "out of memory");
 
+    free(checker.splits);
     free(checker.periods);
     free(checker.frames);
+    lab_scenario_free(&all);
     lab_scenario_free(&parsed);
 
     return good;
@@ -292,9 +369,16 @@ static double value_of(const struct lab_fit_check *check, bool own)
     return check->forecast_ns;
 }
 
-bool lab_fit_is_near(const struct lab_fit_check *check, bool own)
+double lab_fit_error(const struct lab_fit_check *check)
 {
-    return fabs(value_of(check, own) / check->mean_ns - 1) <= NEAR;
+    double own = 0, forecast = 0;
+
+    if (check->own_ns > 0)
+        own = fabs(check->own_ns / check->mean_ns - 1);
+    if (!check->changed)
+        forecast = fabs(check->forecast_ns / check->mean_ns - 1);
+
+    return fmax(own, forecast);
 }
 
 static bool is_reversed(const struct lab_fit_check *fast, const struct lab_fit_check *slow,

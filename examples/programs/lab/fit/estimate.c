@@ -1,9 +1,6 @@
-/* The parameters of a machine, from a recorded run: first the devices' costs and how they wander,
- * then how late the engine and the application are.
+/* The parameters of a machine, from a recorded run: the devices' costs and how they wander.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "estimate.h"
-#include "lab/replay/device_costs.h"
-#include "sample.h"
+#include "intermediate.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,71 +10,30 @@
 /* If the time beyond the kernels is at most this share of a band's, the kernels' profile gives the
  * cost of rows. */
 static const double KERNEL_SHARE = 0.2;
-/* A gap between frames of this number of median periods is a pause. */
-static const double PAUSE_TIMES = 10;
 static const double JUMP_TIMES = 8, JUMP_LEAST = 0.03;
 static const double SMALL_SHARE = 0.5; /* of the median rows */
 static const double SPIKE_TIMES = 1.5;
 static const double SLOWDOWN_LEAST = 1.03;
 /* The standard deviation of a normal variable over its median deviation. */
 static const double DEVIATION = 1.4826;
-enum { BANDS_LEAST = 20, FRAMES_LEAST = 16, DEEDS = 4 };
-
-/* Intermediate results. */
-struct work {
-    const struct lab_replay_data *data;
-    struct lab_fit *fit;
-    struct lab_replay_fit models[COX_DEVICES_MAX];
-    bool by_kernel[COX_DEVICES_MAX];
-    double *room; /* for as many values as there are bands and frames */
-    struct lab_sample beyond, handed, submitted, handed_over;
-    struct lab_sample delays; /* of the engine; negative if another band's end cut it short */
-};
-
-static bool says_cost(const struct lab_replay_band *band)
-{
-    return band->good && !band->again;
-}
-
-bool lab_fit_is_policy(const struct lab_replay_session *session)
-{
-    for (size_t b = 0; b < session->band_count && session->kind == LAB_REPLAY_POLICY; b++)
-        if (says_cost(&session->bands[b]))
-            return true;
-    return false;
-}
+enum { FRAMES_LEAST = 16 };
 
 /* --- Devices ---------------------------------------------------------------------------------- */
 
-/* What a launch costs whatever its rows. */
-static double fixed_part(const struct lab_fit_device *device, const struct lab_replay_band *band)
+/* The time that rows took, alone. */
+static double rows_ns(const struct lab_fit_work *work, const struct lab_replay_band *band)
 {
-    if (band->launch > 0)
-        return device->launch_ns;
-
-    return device->fixed_ns;
+    return band->kernel_ns / (1 + (work->fit->devices[band->device].slower - 1) * band->together);
 }
 
-/* The time that rows took, alone and without the launch's fixed part. */
-static double rows_ns(const struct work *work, const struct lab_replay_band *band)
-{
-    const struct lab_fit_device *device = &work->fit->devices[band->device];
-    double ns = band->kernel_ns;
+typedef void band_fn(struct lab_fit_work *work, const struct lab_replay_band *band, void *into);
 
-    if (!work->by_kernel[band->device])
-        ns = fmax(0.05 * band->wall_ns, band->wall_ns - fixed_part(device, band));
-
-    return ns / (1 + (work->fit->slowdown - 1) * band->together);
-}
-
-typedef void band_fn(struct work *work, const struct lab_replay_band *band, void *into);
-
-static void each_band(struct work *work, band_fn *visit, void *into)
+static void each_band(struct lab_fit_work *work, band_fn *visit, void *into)
 {
     for (size_t s = 0; s < work->data->session_count; s++) {
         const struct lab_replay_session *session = &work->data->sessions[s];
         for (size_t b = 0; b < session->band_count; b++)
-            if (says_cost(&session->bands[b]))
+            if (lab_fit_says_cost(&session->bands[b]))
                 visit(work, &session->bands[b], into);
     }
 }
@@ -90,7 +46,7 @@ struct wanted {
     struct lab_sample sample;
 };
 
-static void collect(struct work *work, const struct lab_replay_band *band, void *into)
+static void collect(struct lab_fit_work *work, const struct lab_replay_band *band, void *into)
 {
     struct wanted *wanted = into;
     double ns = band->wall_ns;
@@ -105,7 +61,7 @@ static void collect(struct work *work, const struct lab_replay_band *band, void 
     lab_sample_add(&wanted->sample, ns);
 }
 
-static struct lab_sample beyond_kernels(struct work *work, uint32_t device, bool further)
+static struct lab_sample beyond_kernels(struct lab_fit_work *work, uint32_t device, bool further)
 {
     struct wanted wanted = {
         .device = device, .further = further, .beyond = true, .sample = {work->room, 0}};
@@ -115,7 +71,25 @@ static struct lab_sample beyond_kernels(struct work *work, uint32_t device, bool
     return wanted.sample;
 }
 
-static void find_launches(struct work *work, uint32_t d)
+/* The costs of a device whose kernels have no profile. */
+static void find_costs(struct lab_fit_work *work, uint32_t d)
+{
+    struct lab_fit_device *device = &work->fit->devices[d];
+    const struct lab_replay_fit *model = &work->models[d];
+    struct lab_fit_costs *costs = &work->costs[d];
+
+    *costs = (struct lab_fit_costs){
+        .fixed_ns = model->fixed_ns, .row_ns = model->ns_per_row, .slower = device->slower};
+    lab_fit_find_costs(work->data, d, work->room, costs);
+    device->fixed_ns = costs->fixed_ns;
+    device->ahead_ns = costs->ahead_ns;
+    device->ahead_row_ns = costs->ahead_row_ns;
+    device->slower = costs->slower;
+    if (!model->launch_known)
+        device->launch_ns = 0.5 * costs->fixed_ns;
+}
+
+static void find_launches(struct lab_fit_work *work, uint32_t d)
 {
     struct lab_fit_device *device = &work->fit->devices[d];
     const struct lab_replay_fit *model = &work->models[d];
@@ -130,23 +104,43 @@ static void find_launches(struct work *work, uint32_t d)
     if (model->launch_known)
         device->launch_ns = model->launch_ns;
 
-    bool many = 2 * beyond.count >= model->bands || beyond.count >= BANDS_LEAST;
+    bool many = 2 * beyond.count >= model->bands || beyond.count >= LAB_FIT_BANDS_LEAST;
     work->by_kernel[d] = many && beyond_ns <= KERNEL_SHARE * whole_ns;
-    if (!work->by_kernel[d])
+    if (!work->by_kernel[d]) {
+        find_costs(work, d);
         return;
+    }
 
     /* The rest of these times is the engine's. */
     device->fixed_ns = fmax(0, lab_sample_quantile(&beyond, 0.05));
     struct lab_sample further = beyond_kernels(work, d, true);
     device->launch_ns = 0.5 * device->fixed_ns;
-    if (further.count >= BANDS_LEAST)
+    if (further.count >= LAB_FIT_BANDS_LEAST)
         device->launch_ns = fmax(0, lab_sample_quantile(&further, 0.05));
 }
 
-/* The device's time per row, and its rows, in each frame of a session; 0 without rows. */
-static void find_levels(const struct work *work, const struct lab_replay_session *session,
+/* What the band should have taken: for a device with a profile its rows, so that the level is the
+ * time of a row; else nanoseconds. */
+static double expected_of(const struct lab_fit_work *work, const struct lab_replay_band *band)
+{
+    double launch_ns = work->fit->devices[band->device].launch_ns;
+    const struct lab_fit_costs *costs = &work->costs[band->device];
+
+    if (work->by_kernel[band->device])
+        return band->rows;
+    if (band->launch > 0)
+        return launch_ns + costs->row_ns * band->rows;
+
+    return lab_fit_cost(costs, band);
+}
+
+/* The device's level in each frame of a session, and what it is measured in (`expected_of`); 0
+ * without rows. */
+static void find_levels(const struct lab_fit_work *work, const struct lab_replay_session *session,
                         uint32_t device, double *levels, double *rows)
 {
+    bool by_kernel = work->by_kernel[device];
+
     for (size_t f = 0; f < session->frame_count; f++) {
         const struct lab_replay_frame *frame = &session->frames[f];
         double ns = 0;
@@ -154,13 +148,13 @@ static void find_levels(const struct work *work, const struct lab_replay_session
         rows[f] = 0;
         for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
             const struct lab_replay_band *band = &session->bands[b];
-            bool known = !work->by_kernel[device] || band->kernel_ns > 0;
+            bool known = !by_kernel || band->kernel_ns > 0;
 
-            if (band->device != device || !says_cost(band) || !known)
+            if (band->device != device || !lab_fit_says_cost(band) || !known)
                 continue;
 
-            ns += rows_ns(work, band);
-            rows[f] += band->rows;
+            ns += by_kernel ? rows_ns(work, band) : band->wall_ns;
+            rows[f] += expected_of(work, band);
         }
 
         levels[f] = 0;
@@ -175,7 +169,7 @@ struct levels {
     size_t count;
 };
 
-static void find_all_levels(const struct work *work, uint32_t d, struct levels *levels)
+static void find_all_levels(const struct lab_fit_work *work, uint32_t d, struct levels *levels)
 {
     for (size_t s = 0; s < work->data->session_count; s++) {
         const struct lab_replay_session *session = &work->data->sessions[s];
@@ -201,8 +195,10 @@ static void drop_small(struct levels *levels, double *room)
             levels->values[i] = 0;
 }
 
-/* If one frame takes longer than both of its neighbours, a launch was slow: that is no level. */
-static void take_out_spikes(struct levels *levels, double *room, struct lab_scenario_tail *tail)
+/* If one frame takes longer than both of its neighbours, a launch was slow: that is no level.
+ * `late_ns` gets by how much, for `late_count` frames. */
+static void take_out_spikes(struct levels *levels, double *room, struct lab_scenario_tail *tail,
+                            double *late_ns, size_t late_count)
 {
     struct lab_sample spikes = {room, 0};
     size_t known = 0;
@@ -219,7 +215,10 @@ static void take_out_spikes(struct levels *levels, double *room, struct lab_scen
             after = levels->values[n];
         double near = fmax(before, after);
         if (before > 0 && value > SPIKE_TIMES * near) {
-            lab_sample_add(&spikes, (value - near) * levels->rows[i]);
+            double ns = (value - near) * levels->rows[i];
+            lab_sample_add(&spikes, ns);
+            if (i < late_count)
+                late_ns[i] = ns;
             levels->values[i] = before;
         }
         before = levels->values[i];
@@ -233,42 +232,68 @@ static void take_out_spikes(struct levels *levels, double *room, struct lab_scen
     tail->p99_ns = fmax(tail->median_ns, lab_sample_quantile(&spikes, 0.99));
 }
 
-/* The device's level in each frame; without rows the level before. False if out of memory. */
-static bool find_trace(struct work *work, uint32_t d)
+/* The level in each frame over their mean. Frames without rows get those of frames with rows, in
+ * order: noise must not last for as long as the device had no rows. */
+static void fill_trace(const struct levels *levels, double mean, double *trace, size_t count)
+{
+    size_t from = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        double value = levels->values[i];
+
+        while (!(value > 0)) {
+            value = levels->values[from];
+            from = (from + 1) % levels->count;
+        }
+        trace[i] = fmin(fmax(value / mean, 0.01), 100);
+    }
+}
+
+/* The device's levels, and its costs at the mean level. False if out of memory. */
+static bool find_trace(struct lab_fit_work *work, uint32_t d)
 {
     struct lab_fit *fit = work->fit;
     struct lab_fit_device *device = &fit->devices[d];
     struct levels levels = {work->beyond.values, work->handed.values, 0};
     double sum = 0, count = 0;
 
+    device->late_ns = calloc(fit->trace_count + 1, sizeof *device->late_ns);
+    device->trace = malloc((fit->trace_count + 1) * sizeof *device->trace);
+    if (!device->trace || !device->late_ns)
+        return false;
+
     find_all_levels(work, d, &levels);
-    drop_small(&levels, work->room);
-    take_out_spikes(&levels, work->room, &device->launch_tail);
+    if (work->by_kernel[d])
+        drop_small(&levels, work->room);
+    take_out_spikes(&levels, work->room, &device->launch_tail, device->late_ns, fit->trace_count);
     for (size_t i = 0; i < levels.count; i++) {
         sum += levels.values[i];
         count += levels.values[i] > 0;
     }
-    device->row_ns = work->models[d].ns_per_row;
-    if (!(count > 0))
+    if (!(count > 0)) {
+        device->row_ns = work->models[d].ns_per_row;
+        free(device->trace);
+        device->trace = NULL;
         return true;
-
-    device->row_ns = sum / count;
-    device->trace = malloc((fit->trace_count + 1) * sizeof *device->trace);
-    if (!device->trace)
-        return false;
-
-    double before = 1;
-    for (size_t i = 0; i < fit->trace_count; i++) {
-        if (levels.values[i] > 0)
-            before = fmin(fmax(levels.values[i] / device->row_ns, 0.01), 100);
-        device->trace[i] = before;
     }
+
+    fill_trace(&levels, sum / count, device->trace, fit->trace_count);
+    if (work->by_kernel[d]) {
+        device->row_ns = sum / count;
+        return true;
+    }
+
+    device->row_ns = work->costs[d].row_ns * (sum / count);
+    device->fixed_ns *= sum / count;
+    device->launch_ns *= sum / count;
+    device->ahead_ns *= sum / count;
+    device->ahead_row_ns *= sum / count;
 
     return true;
 }
 
 /* Differences of the logarithms of a trace between frames that are `apart`, within a session. */
-static struct lab_sample differences(const struct work *work, uint32_t d, size_t apart)
+static struct lab_sample differences(const struct lab_fit_work *work, uint32_t d, size_t apart)
 {
     const double *trace = work->fit->devices[d].trace;
     struct lab_sample sample = {work->room, 0};
@@ -299,7 +324,7 @@ static double deviation(struct lab_sample *sample)
 
 /* Noise between launches, wandering and jumps, from the differences between frames one and two
  * apart. */
-static void find_noise(struct work *work, uint32_t d)
+static void find_noise(struct lab_fit_work *work, uint32_t d)
 {
     struct lab_fit_device *device = &work->fit->devices[d];
 
@@ -346,214 +371,11 @@ static void find_noise(struct work *work, uint32_t d)
     device->level_change = fmin(0.5, sqrt(wandered));
 }
 
-/* --- The engine and the application ----------------------------------------------------------- */
-
-static void visit_gaps(struct work *work, const struct lab_replay_band *band, void *into)
-{
-    const struct lab_fit_device *device = &work->fit->devices[band->device];
-
-    (void)into;
-    if (work->by_kernel[band->device] && band->kernel_ns > 0)
-        lab_sample_add(&work->beyond,
-                       fmax(0, band->wall_ns - band->kernel_ns - fixed_part(device, band)));
-}
-
-/* The time from `from_ns` to the next end of a band on another device, which wakes the engine. */
-static double next_end_ns(const struct lab_replay_session *session,
-                          const struct lab_replay_frame *frame, uint32_t device, double from_ns)
-{
-    double next_ns = HUGE_VAL;
-
-    for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
-        const struct lab_replay_band *band = &session->bands[b];
-        double end_ns = band->begin_ns + band->wall_ns;
-        if (band->device != device && end_ns > from_ns)
-            next_ns = fmin(next_ns, end_ns - from_ns);
-    }
-
-    return next_ns;
-}
-
-/* The gaps before rows that were handed out while the frame ran. */
-static void visit_handed(struct work *work, const struct lab_replay_session *session,
-                         const struct lab_replay_frame *frame)
-{
-    for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
-        const struct lab_replay_band *band = &session->bands[b];
-        if (!says_cost(band) || band->launch == 0 || band->queue_ns > 0)
-            continue;
-
-        lab_sample_add(&work->handed, band->gap_ns);
-        double cut_ns = next_end_ns(session, frame, band->device, band->begin_ns - band->gap_ns);
-        if (band->gap_ns > cut_ns)
-            lab_sample_add(&work->delays, -cut_ns);
-        else
-            lab_sample_add(&work->delays, band->gap_ns);
-    }
-}
-
-/* Whether a pause lies before the frame. `end_ns`: when all frames before it had been delivered. */
-static bool is_pause(const struct lab_replay_frame *frame, double end_ns, double period_ns)
-{
-    return frame->start_ns - end_ns > PAUSE_TIMES * period_ns;
-}
-
-static double median_period(struct work *work, const struct lab_replay_session *session)
-{
-    struct lab_sample periods = {work->room, 0};
-    for (size_t f = 0; f < session->frame_count; f++)
-        lab_sample_add(&periods, session->frames[f].period_ns);
-    return lab_sample_quantile(&periods, 0.5);
-}
-
-/* How late a frame's further first bands were given to their devices. */
-static void visit_submits(struct work *work, const struct lab_replay_session *session,
-                          const struct lab_replay_frame *frame)
-{
-    double first_ns = HUGE_VAL;
-
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++) {
-            const struct lab_replay_band *band = &session->bands[b];
-            double given_ns = band->begin_ns - band->queue_ns;
-            if (!says_cost(band) || band->launch > 0)
-                continue;
-            if (pass == 0)
-                first_ns = fmin(first_ns, given_ns);
-            else if (given_ns > first_ns)
-                lab_sample_add(&work->submitted, given_ns - first_ns);
-        }
-}
-
-/* Whether rows were handed out in the frame: then first bands may be, too. */
-static bool hands_out(const struct lab_replay_session *session,
-                      const struct lab_replay_frame *frame)
-{
-    for (size_t b = frame->first_band; b < frame->first_band + frame->band_count; b++)
-        if (session->bands[b].launch > 0)
-            return true;
-    return false;
-}
-
-static void visit_session(struct work *work, const struct lab_replay_session *session,
-                          uint64_t *pauses)
-{
-    enum { IN_FLIGHT = 64 };
-    double period_ns = median_period(work, session);
-    double ends[IN_FLIGHT] = {0}; /* when the frames before were delivered */
-    uint32_t in_flight = work->fit->in_flight;
-    size_t since = 0;
-
-    for (size_t f = 0; f < session->frame_count; f++, since++) {
-        const struct lab_replay_frame *frame = &session->frames[f];
-        double before_ns = 0;
-
-        if (f > 0)
-            before_ns = ends[(f - 1) % IN_FLIGHT];
-        if (f > 0 && is_pause(frame, before_ns, period_ns)) {
-            if (since < LAB_FRAMES_MAX)
-                pauses[since]++;
-            since = 0;
-        } else if (since >= in_flight && in_flight < IN_FLIGHT) {
-            lab_sample_add(&work->handed_over,
-                           fmax(0, frame->start_ns - ends[(f - in_flight) % IN_FLIGHT]));
-        }
-
-        visit_handed(work, session, frame);
-        if (!hands_out(session, frame))
-            visit_submits(work, session, frame);
-        ends[f % IN_FLIGHT] = fmax(before_ns, frame->start_ns + frame->wall_ns);
-    }
-}
-
-/* The frames between pauses: the most frequent number, if it is at least half of all. */
-static uint64_t find_pause_frames(const uint64_t *pauses)
-{
-    uint64_t all = 0, most = 0, frames = 0;
-
-    for (uint32_t n = 1; n < LAB_FRAMES_MAX; n++) {
-        all += pauses[n];
-        if (pauses[n] > most) {
-            most = pauses[n];
-            frames = n;
-        }
-    }
-
-    if (2 * most < all || most < 3)
-        return 0;
-
-    return frames;
-}
-
-/* Samples of all gaps, and the frames between pauses. False if out of memory. */
-static bool sample_gaps(struct work *work)
-{
-    uint64_t *pauses = calloc(LAB_FRAMES_MAX, sizeof *pauses);
-
-    if (!pauses)
-        return false;
-
-    each_band(work, visit_gaps, NULL);
-    for (size_t s = 0; s < work->data->session_count; s++)
-        if (lab_fit_is_policy(&work->data->sessions[s]))
-            visit_session(work, &work->data->sessions[s], pauses);
-    work->fit->pause_frames = find_pause_frames(pauses);
-    free(pauses);
-
-    return true;
-}
-
-static bool find_engine(struct work *work)
-{
-    struct lab_fit *fit = work->fit;
-    double late_ns, gap_ns, submit_ns;
-    struct lab_scenario_tail late, gaps;
-
-    if (!sample_gaps(work))
-        return false;
-
-    lab_sample_tail(&work->beyond, &late_ns, &late);
-    lab_sample_tail(&work->handed, &gap_ns, &gaps);
-    lab_sample_tail(&work->submitted, &submit_ns, &fit->engine.submit);
-    lab_sample_tail(&work->handed_over, &fit->application.ns, &fit->application.tail);
-
-    /* By the host's clock a band lasts until its end is noticed; by the device's clock the gap
-     * after it is longer. */
-    fit->host_clock = work->beyond.count >= BANDS_LEAST &&
-                      (work->handed.count < BANDS_LEAST || late_ns > gap_ns);
-    if (fit->host_clock) {
-        double between_ns = submit_ns;
-
-        if (fit->in_flight == 1)
-            between_ns = fit->application.ns;
-        if (gap_ns > 0)
-            between_ns = fmin(between_ns, gap_ns);
-        fit->busy_ns = between_ns / DEEDS;
-        fit->engine.ns = late_ns;
-        fit->engine.tail = late;
-        fit->engine.stall = gaps;
-        for (uint32_t d = 0; d < fit->device_count; d++)
-            fit->devices[d].launch_ns += fmax(0, gap_ns - fit->busy_ns);
-    } else {
-        fit->engine.ns = gap_ns;
-        lab_sample_cut_tail(&work->delays, gap_ns, &fit->engine.tail);
-    }
-
-    /* If frames wait and the application is late, the devices' own threads keep it from its
-     * core. */
-    if (fit->in_flight > 1 && fit->application.tail.probability > 0)
-        fit->hand_over_idle_ns = fmax(1, fit->application.ns);
-    if (fit->in_flight == 1)
-        fit->application.ns = fmax(0, fit->application.ns - 2 * fit->busy_ns);
-
-    return true;
-}
-
 /* By the devices' clocks the time of a launch beyond its kernels and its fixed part belongs to the
  * launch. */
-static void find_launch_tails(struct work *work)
+static void find_launch_tails(struct lab_fit_work *work)
 {
-    for (uint32_t d = 0; d < work->fit->device_count && !work->fit->host_clock; d++) {
+    for (uint32_t d = 0; d < work->fit->device_count; d++) {
         struct lab_fit_device *device = &work->fit->devices[d];
         struct lab_sample beyond = beyond_kernels(work, d, false);
         double usual;
@@ -571,7 +393,7 @@ static void find_launch_tails(struct work *work)
 
 /* --- The whole run ---------------------------------------------------------------------------- */
 
-static void find_slowdown(struct work *work)
+static void find_slowdown(struct lab_fit_work *work)
 {
     double sum = 0, count = 0;
 
@@ -581,9 +403,11 @@ static void find_slowdown(struct work *work)
             count++;
         }
 
-    work->fit->slowdown = 1;
-    if (count >= 2 && sum / count >= SLOWDOWN_LEAST)
-        work->fit->slowdown = sum / count;
+    for (uint32_t d = 0; d < work->fit->device_count; d++) {
+        work->fit->devices[d].slower = 1;
+        if (count >= 2 && sum / count >= SLOWDOWN_LEAST)
+            work->fit->devices[d].slower = sum / count;
+    }
 }
 
 static void name_devices(const struct lab_replay_data *data, struct lab_fit *fit)
@@ -601,6 +425,32 @@ static void name_devices(const struct lab_replay_data *data, struct lab_fit *fit
         if (again)
             snprintf(name + strlen(name), 12, " %u", (unsigned)d % 100);
     }
+}
+
+/* Note the frames of changed policies. False if out of memory. */
+static bool find_changed(const struct lab_replay_data *data, struct lab_fit *fit)
+{
+    size_t at = 0, changed = 0;
+
+    fit->changed = calloc(fit->trace_count + 1, sizeof *fit->changed);
+    if (!fit->changed)
+        return false;
+
+    for (size_t s = 0; s < data->session_count; s++) {
+        const struct lab_replay_session *session = &data->sessions[s];
+        for (size_t f = 0; lab_fit_is_policy(session) && f < session->frame_count; f++, at++)
+            if (session->changed && at < fit->trace_count) {
+                fit->changed[at] = true;
+                changed++;
+            }
+    }
+
+    if (changed == 0 || changed == fit->trace_count) {
+        free(fit->changed);
+        fit->changed = NULL;
+    }
+
+    return true;
 }
 
 /* The lengths of the longest session and of the traces. `*values`: room for a sample. False if
@@ -624,7 +474,7 @@ static bool count_all(const struct lab_replay_data *data, struct lab_fit *fit, s
 
     if (fit->frames > LAB_FRAMES_MAX)
         fit->frames = LAB_FRAMES_MAX;
-    fit->trace_count = LAB_TRACE_MAX / data->device_count;
+    fit->trace_count = LAB_TRACE_MAX / (2 * data->device_count); /* levels, and late launches */
     if (fit->trace_count > frames)
         fit->trace_count = frames;
 
@@ -636,14 +486,13 @@ static bool count_all(const struct lab_replay_data *data, struct lab_fit *fit, s
 bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, char *why,
                       size_t why_bytes)
 {
-    struct work work = {.data = data, .fit = out};
+    struct lab_fit_work work = {.data = data, .fit = out};
     size_t values = 0;
 
     *out = (struct lab_fit){.rows = data->rows,
                             .row_alignment = data->row_alignment,
                             .in_flight = data->in_flight,
-                            .device_count = data->device_count,
-                            .slowdown = 1};
+                            .device_count = data->device_count};
     if (out->row_alignment > out->rows)
         out->row_alignment = out->rows;
     if (out->in_flight == 0)
@@ -672,7 +521,7 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
 
     name_devices(data, out);
     find_slowdown(&work);
-    bool good = true, any = false;
+    bool good = find_changed(data, out), any = false;
     for (uint32_t d = 0; d < out->device_count && good; d++) {
         out->devices[d].bands = work.models[d].bands;
         if (work.models[d].bands == 0)
@@ -685,8 +534,8 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
             find_noise(&work, d);
     }
 
-    good = good && find_engine(&work);
-    if (good)
+    good = good && lab_fit_find_delays(&work);
+    if (good && !out->host_clock)
         find_launch_tails(&work);
     free(room);
     if (good && any)
@@ -701,8 +550,11 @@ bool lab_fit_estimate(const struct lab_replay_data *data, struct lab_fit *out, c
 
 void lab_fit_free(struct lab_fit *fit)
 {
+    free(fit->changed);
+    fit->changed = NULL;
     for (uint32_t d = 0; d < COX_DEVICES_MAX; d++) {
         free(fit->devices[d].trace);
-        fit->devices[d].trace = NULL;
+        free(fit->devices[d].late_ns);
+        fit->devices[d].trace = fit->devices[d].late_ns = NULL;
     }
 }

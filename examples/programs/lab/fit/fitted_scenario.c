@@ -50,21 +50,47 @@ static void put_chance(struct json *json, const struct lab_fit_device *device)
                  device->jump_sigma);
 }
 
-static void write_device(struct json *json, const struct lab_fit *fit, uint32_t d, bool traces)
+/* Values of the frames that are wanted, in units. Returns whether one is not 0. */
+static bool put_trace(struct json *json, const char *key, const struct lab_fit *fit,
+                      const double *values, double unit, enum lab_fit_levels levels)
+{
+    const bool *changed = levels == LAB_FIT_UNCHANGED ? fit->changed : NULL;
+    bool any = false;
+
+    for (size_t i = 0; i < fit->trace_count; i++)
+        any |= values[i] > 0;
+    if (!any)
+        return false;
+
+    json_member_array(json, key, true);
+    for (size_t i = 0; i < fit->trace_count; i++)
+        if (!changed || !changed[i])
+            json_number(json, round(values[i] / unit * 1e4) / 1e4);
+    json_close_array(json);
+
+    return true;
+}
+
+static void write_device(struct json *json, const struct lab_fit *fit, uint32_t d,
+                         enum lab_fit_levels levels)
 {
     const struct lab_fit_device *device = &fit->devices[d];
 
-    json_open_object(json, !traces);
+    json_open_object(json, levels == LAB_FIT_MODEL);
     json_member_string(json, "name", fit->device_names[d]);
     put_us(json, "fixed_us", device->fixed_ns);
     put_us(json, "launch_us", device->launch_ns);
     json_member_number(json, "row_us", fmax(LEAST_ROW_US, device->row_ns / 1e3));
-    put_tail(json, "launch_tail", &device->launch_tail);
-    if (traces && device->trace) {
-        json_member_array(json, "trace", true);
-        for (size_t i = 0; i < fit->trace_count; i++)
-            json_number(json, device->trace[i]);
-        json_close_array(json);
+    put_us(json, "ahead_us", device->ahead_ns);
+    put_us(json, "ahead_row_us", device->ahead_row_ns);
+    put_us(json, "submit_us", device->submit_ns);
+
+    /* The recorded late launches are in the trace. */
+    const bool traces = levels != LAB_FIT_MODEL && device->trace;
+    if (!traces || !put_trace(json, "trace_late_us", fit, device->late_ns, 1e3, levels))
+        put_tail(json, "launch_tail", &device->launch_tail);
+    if (traces) {
+        put_trace(json, "trace", fit, device->trace, 1, levels);
     } else {
         put_chance(json, device);
     }
@@ -92,7 +118,42 @@ static void write_threads(struct json *json, const struct lab_fit *fit)
     json_close_object(json);
 }
 
-char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *text, bool traces)
+/* Whether two devices took part, and one of them is slower while the other works. */
+static bool has_contention(const struct lab_fit *fit)
+{
+    uint32_t used = 0;
+    bool slower = false;
+
+    for (uint32_t d = 0; d < fit->device_count; d++) {
+        used += fit->devices[d].bands > 0;
+        slower |= fit->devices[d].bands > 0 && fit->devices[d].slower > 1;
+    }
+
+    return slower && used > 1;
+}
+
+static void write_contention(struct json *json, const struct lab_fit *fit)
+{
+    if (!has_contention(fit))
+        return;
+
+    json_member_array(json, "contention", false);
+    for (uint32_t d = 0; d < fit->device_count; d++) {
+        if (fit->devices[d].bands == 0 || fit->devices[d].slower <= 1)
+            continue;
+
+        json_open_object(json, true);
+        json_member_array(json, "slows", true);
+        json_string(json, fit->device_names[d]);
+        json_close_array(json);
+        json_member_number(json, "slower", fit->devices[d].slower);
+        json_close_object(json);
+    }
+    json_close_array(json);
+}
+
+char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *text,
+                    enum lab_fit_levels levels)
 {
     char *out = NULL;
     size_t bytes = 0;
@@ -113,17 +174,10 @@ char *lab_fit_write(const struct lab_fit *fit, const char *name, const char *tex
     json_member_array(&json, "devices", false);
     for (uint32_t d = 0; d < fit->device_count; d++)
         if (fit->devices[d].bands > 0)
-            write_device(&json, fit, d, traces);
+            write_device(&json, fit, d, levels);
     json_close_array(&json);
 
-    if (fit->slowdown > 1) {
-        json_member_array(&json, "contention", false);
-        json_open_object(&json, true);
-        json_member_number(&json, "slower", fit->slowdown);
-        json_close_object(&json);
-        json_close_array(&json);
-    }
-
+    write_contention(&json, fit);
     write_threads(&json, fit);
     json_close_object(&json);
     json_end(&json);

@@ -335,6 +335,7 @@ static bool add_band(const struct reader *reader, sqlite3_stmt *row, int64_t las
     band->begin_ns = sqlite3_column_double(row, 7);
     band->again = sqlite3_column_int(row, 8) > 0;
     band->queue_ns = sqlite3_column_double(row, 9);
+    band->notice_ns = sqlite3_column_double(row, 11);
     if (band->device >= reader->data->device_count)
         reader->data->device_count = band->device + 1;
 
@@ -558,10 +559,11 @@ static const struct {
      "ORDER BY frame, pass",
      take_frame_pass},
     {"SELECT frame, device, first_row, rows, wall_ns, kernel_ns, status, end_ns - wall_ns, "
-     "attempt, queue_ns, pass FROM band "
+     "attempt, queue_ns, pass, ifnull(noticed_ns - end_ns, -1) "
+     "FROM band LEFT JOIN notice USING (session, frame, band) "
      "WHERE session = ? ORDER BY frame, end_ns - wall_ns, first_row",
      take_band},
-    {"SELECT frame, device, first_row, rows, wall_ns, 0, 0, 0, 0, 0, pass FROM shadow "
+    {"SELECT frame, device, first_row, rows, wall_ns, 0, 0, 0, 0, 0, pass, -1 FROM shadow "
      "WHERE session = ? ORDER BY frame",
      take_shadow},
     {"SELECT pool, shadow, min_band_rows FROM call_view WHERE session = ? "

@@ -23,6 +23,7 @@ struct lab_replay_band {
      * for first bands if several frames are in flight. Also 0 for rows that another band had
      * before. */
     double gap_ns;
+    double notice_ns; /* how late the engine noticed its end; negative = unknown */
     double together; /* the part of its time in which another device worked on this frame, 0 .. 1 */
 };
 
@@ -60,6 +61,8 @@ struct lab_replay_session {
     struct lab_replay_frame *frames;
     struct lab_replay_band *bands; /* of one frame in the order of their launches on each device */
     struct lab_replay_band *shadows;
+    /* Today's code of the policy decides otherwise than the recording: `cox-lab fit` sets it. */
+    bool changed;
     /* The rest is from the tape, if there is one. */
     bool taped;
     struct lab_replay_change *changes; /* in order */

@@ -84,7 +84,11 @@ void lab_queue_begin_next(struct lab_sim *sim, uint32_t d)
         task->run->out->launches++;
     }
 
-    task->alone_ns = fmax(LAB_LEAST_NS, world->launch_ns(world->ctx, &task->launch));
+    task->alone_ns = world->launch_ns(world->ctx, &task->launch);
+    if (world->ahead_ns)
+        task->alone_ns -= fmin(world->ahead_ns(world->ctx, &task->launch),
+                               task->since_ns - task->given_ns);
+    task->alone_ns = fmax(LAB_LEAST_NS, task->alone_ns);
     if (task->kind != LAB_SHADOW) /* a shadow finds copies of its rows on its device */
         task->alone_ns += lab_queue_moved_ns(sim, task->launch.pass, task->run->rows,
                                              &task->run->before, d, task->launch.first_row,
@@ -107,6 +111,7 @@ void lab_queue_add(struct lab_sim *sim, struct lab_run *run, uint32_t d, enum la
         .kind = kind,
         .run = run,
         .queued_ns = queued_ns,
+        .given_ns = sim->now_ns,
         .launch = {.frame = run->frame,
                    .device = d,
                    .first_row = first_row,
@@ -116,6 +121,8 @@ void lab_queue_add(struct lab_sim *sim, struct lab_run *run, uint32_t d, enum la
 
     if (kind != LAB_SHADOW)
         run->queued[d]++;
+    if (sim->world->submit_ns)
+        sim->enqueue_ns = sim->world->submit_ns[d];
     lab_queue_begin_next(sim, d);
 }
 

@@ -277,10 +277,13 @@ bool lab_handout_dispatch(struct lab_sim *sim)
         struct lab_run *run = lab_run_of(sim, f);
         const bool any = run->bands_left > 0 || pool_of(run);
 
-        for (uint32_t d = 0; any && d < sim->view.device_count; d++)
+        for (uint32_t i = 0; any && i < sim->view.device_count; i++) {
+            const uint32_t d = sim->order[i];
+
             if (sim->workers[d].usable && !(reserved & 1u << d) &&
                 lab_queue_has_room(&sim->workers[d]) && serve(sim, run, d))
                 return true;
+        }
         reserved |= reserved_by(sim, run);
     }
 

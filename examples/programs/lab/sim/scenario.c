@@ -19,19 +19,46 @@ const char *const lab_figure_keys[LAB_FIGURE_COUNT] = {
 
 /* --- devices --- */
 
-static bool read_thermal(const struct strict_place *at, struct lab_scenario_device *device)
+/* Read everything but the devices. */
+static bool read_heat(const struct strict_place *at, struct lab_scenario_heat *out)
 {
-    static const char *const keys[] = {"factor", "seconds", NULL};
-    struct strict_place in;
     double seconds = 0;
+
+    if (!strict_number(at, "factor", true, 0.001, 1000, &out->factor) ||
+        !strict_number(at, "seconds", true, 1e-6, 1e6, &seconds) ||
+        !strict_number(at, "hot", false, 0.001, 1, &out->hot) ||
+        !strict_number(at, "cool", out->hot > 0, 0, 1, &out->cool))
+        return false;
+
+    out->ns = seconds * 1e9;
+    return out->cool <= out->hot || strict_refuse(at, "cool", "must be at most \"hot\"");
+}
+
+/* `factor` stays 1 without the key. */
+static bool read_thermal(const struct strict_place *at, struct lab_scenario_heat *out)
+{
+    static const char *const keys[] = {"factor", "seconds", "hot", "cool", NULL};
+    struct strict_place in;
 
     if (!json_object_get(at->object, "thermal"))
         return true;
-    bool ok = lab_place_enter_member(&in, at, "thermal", keys) &&
-              strict_number(&in, "factor", true, 1, 1000, &device->thermal_factor) &&
-              strict_number(&in, "seconds", true, 1e-6, 1e6, &seconds);
-    device->thermal_ns = seconds * 1e9;
-    return ok;
+    return lab_place_enter_member(&in, at, "thermal", keys) && read_heat(&in, out);
+}
+
+static bool read_power(struct strict_reader *reader, json_t *value, uint32_t index,
+                       struct lab_scenario *out)
+{
+    static const char *const keys[] = {"devices", "factor", "seconds", "hot", "cool", NULL};
+    struct lab_scenario_heat *heat = &out->heats[out->heat_count++];
+    struct strict_place at;
+
+    if (!strict_enter(&at, reader, value, keys, "power[#]", index) || !read_heat(&at, heat) ||
+        !lab_place_devices(&at, "devices", out, &heat->devices))
+        return false;
+
+    if (!json_object_get(value, "devices")) /* all of them */
+        heat->devices = UINT32_MAX >> (32 - out->device_count);
+    return true;
 }
 
 /* Read microseconds. Without the key `ns` does not change. */
@@ -58,10 +85,12 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
                         struct lab_scenario *out)
 {
     static const char *const keys[] = {
-        "name",        "count",  "fixed_us", "launch_us",   "row_us", "transfer_us",
-        "overlap",     "jitter", "outliers", "thermal",     "watts",  "idle_watts",
-        "jitter_tail", "level",  "jumps",    "launch_tail", "trace",  NULL};
-    struct lab_scenario_device device = {.thermal_factor = 1, .outlier_factor = 1};
+        "name",        "count",    "fixed_us",     "launch_us",   "row_us", "transfer_us",
+        "overlap",     "jitter",   "outliers",     "thermal",     "watts",  "idle_watts",
+        "jitter_tail", "level",    "jumps",        "launch_tail", "trace",  "trace_late_us",
+        "submit_us",   "ahead_us", "ahead_row_us", NULL};
+    struct lab_scenario_device device = {.outlier_factor = 1};
+    struct lab_scenario_heat heat = {.factor = 1};
     struct strict_place at;
     uint64_t count = 1;
 
@@ -69,9 +98,12 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
         !strict_string(&at, "name", true, LAB_NAME_MAX - 4, device.name) ||
         !strict_integer(&at, "count", false, 1, COX_DEVICES_MAX, &count) ||
         !read_cost(&at, true, &device) || !strict_boolean(&at, "overlap", &device.overlap) ||
+        !read_us(&at, "submit_us", false, 0, &device.submit_ns) ||
+        !read_us(&at, "ahead_us", false, 0, &device.ahead_ns) ||
+        !read_us(&at, "ahead_row_us", false, 0, &device.ahead_row_ns) ||
         !strict_number(&at, "watts", false, 0, 1e5, &device.watts) ||
         !strict_number(&at, "idle_watts", false, 0, 1e5, &device.idle_watts) ||
-        !lab_read_device_chance(&at, &device, out) || !read_thermal(&at, &device))
+        !lab_read_device_chance(&at, &device, out) || !read_thermal(&at, &heat))
         return false;
 
     if (out->device_count + count > COX_DEVICES_MAX)
@@ -80,6 +112,9 @@ static bool read_device(struct strict_reader *reader, json_t *value, uint32_t in
     for (uint64_t i = 0; i < count; i++) {
         struct lab_scenario_device *copy = &out->devices[out->device_count];
         *copy = device;
+        heat.devices = 1u << out->device_count;
+        if (heat.factor != 1)
+            out->heats[out->heat_count++] = heat;
         if (count > 1)
             snprintf(copy->name + strlen(copy->name), 4, "-%u", (unsigned)i % 100);
 
@@ -220,20 +255,26 @@ static bool read_change(struct strict_reader *reader, json_t *value, uint32_t in
 static bool read_contention(struct strict_reader *reader, json_t *value, uint32_t index,
                             struct lab_scenario *out)
 {
-    static const char *const keys[] = {"devices", "from", "to", "slower", NULL};
+    static const char *const keys[] = {"devices", "slows", "from", "to", "slower", NULL};
     struct lab_scenario_contention contention = {.devices = 0};
     struct strict_place at;
 
     if (!strict_enter(&at, reader, value, keys, "contention[#]", index) ||
         !read_span(&at, out, &contention.from, &contention.to) ||
         !strict_number(&at, "slower", true, 1, 1000, &contention.factor) ||
-        !lab_place_devices(&at, "devices", out, &contention.devices))
+        !lab_place_devices(&at, "devices", out, &contention.devices) ||
+        !lab_place_devices(&at, "slows", out, &contention.slows))
         return false;
 
     if (!json_object_get(value, "devices")) /* all of them */
         contention.devices = UINT32_MAX >> (32 - out->device_count);
     if (!(contention.devices & (contention.devices - 1)))
         return strict_refuse(&at, "devices", "must name at least two devices");
+
+    if (!json_object_get(value, "slows"))
+        contention.slows = contention.devices;
+    if (contention.slows & ~contention.devices)
+        return strict_refuse(&at, "slows", "must be among \"devices\"");
     out->contentions[out->contention_count++] = contention;
     return true;
 }
@@ -276,6 +317,41 @@ static bool read_scenes(struct strict_reader *reader, json_t *value, struct lab_
 
     out->scene_segments = (uint32_t)segments;
     return out->heavy_count == 0 || strict_refuse(&at, NULL, "not allowed with \"heavy\"");
+}
+
+static bool read_content(struct strict_reader *reader, json_t *value, struct lab_scenario *out)
+{
+    static const char *const keys[] = {"frames", "pictures", NULL};
+    struct strict_place at;
+
+    if (!value)
+        return true;
+
+    out->content_frames = 1;
+    if (!strict_enter(&at, reader, value, keys, "content", 0) ||
+        !strict_integer(&at, "frames", false, 1, LAB_FRAMES_MAX, &out->content_frames))
+        return false;
+
+    json_t *pictures = strict_array(&at, "pictures", true, LAB_PICTURES_MAX);
+    out->content_first = out->traced;
+    out->content_pictures = (uint32_t)json_array_size(pictures);
+    out->content_segments = (uint32_t)json_array_size(json_array_get(pictures, 0));
+    if (!pictures)
+        return false;
+    if (out->content_segments == 0 || out->content_segments >= LAB_SEGMENTS_MAX)
+        return strict_refuse(&at, "pictures", "a picture must have from 1 to %d numbers",
+                             LAB_SEGMENTS_MAX - 1);
+
+    for (size_t i = 0; i < json_array_size(pictures); i++) {
+        const json_t *picture = json_array_get(pictures, i);
+        if (json_array_size(picture) != out->content_segments)
+            return strict_refuse(&at, "pictures", "all pictures must have as many numbers");
+        if (!lab_read_series(&at, "pictures", picture, 0.001, 1000, 1, out))
+            return false;
+    }
+
+    return (out->heavy_count == 0 && out->scene_frames == 0) ||
+           strict_refuse(&at, NULL, "not allowed with \"heavy\" or \"scenes\"");
 }
 
 /* --- bars --- */
@@ -410,9 +486,10 @@ static bool read_each(const struct strict_place *at, const char *key, bool must,
 static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab_scenario *out)
 {
     static const char *const keys[] = {
-        "name",       "text",        "rows",   "granule",   "frames",      "devices",    "changes",
-        "contention", "heavy",       "scenes", "objective", "deadline_us", "base_watts", "bars",
-        "engine",     "application", "bursts", "links",     "passes",      NULL};
+        "name",      "text",        "rows",       "granule",    "frames", "devices",
+        "changes",   "power",       "content",    "contention", "heavy",  "scenes",
+        "objective", "deadline_us", "base_watts", "bars",       "engine", "application",
+        "bursts",    "links",       "passes",     NULL};
     struct strict_place at;
     uint64_t rows = 0, row_alignment = 1;
 
@@ -431,10 +508,13 @@ static bool read_scenario(struct strict_reader *reader, json_t *root, struct lab
            read_each(&at, "passes", false, COX_PASSES_MAX, read_pass, out) &&
            read_each(&at, "changes", false, LAB_CHANGES_MAX, read_change, out) &&
            read_each(&at, "contention", false, LAB_CONTENTIONS_MAX, read_contention, out) &&
+           read_each(&at, "power", false, LAB_POWER_MAX, read_power, out) &&
            read_each(&at, "heavy", false, LAB_HEAVY_MAX, read_heavy, out) &&
-           read_scenes(reader, json_object_get(root, "scenes"), out) && read_objective(&at, out) &&
-           lab_read_engine(&at, out) && read_bars(reader, json_object_get(root, "bars"), out) &&
-           check_alive(&at, out) && check_size(&at, out);
+           read_scenes(reader, json_object_get(root, "scenes"), out) &&
+           read_content(reader, json_object_get(root, "content"), out) &&
+           read_objective(&at, out) && lab_read_engine(&at, out) &&
+           read_bars(reader, json_object_get(root, "bars"), out) && check_alive(&at, out) &&
+           check_size(&at, out);
 }
 
 static bool ends_in_json(const char *name)

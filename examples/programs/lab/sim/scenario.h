@@ -17,11 +17,14 @@ enum {
     LAB_CONTENTIONS_MAX = 16,
     LAB_HEAVY_MAX = 8,
     LAB_SEGMENTS_MAX = 2 * LAB_HEAVY_MAX + 1,
+    LAB_PICTURES_MAX = 1024,
     LAB_BARS_MAX = 16,
     LAB_BURSTS_MAX = 8,
     LAB_BURSTS_IN_RUN_MAX = 200000, /* of each kind */
     LAB_LINKS_MAX = 8,
-    LAB_TRACE_MAX = 8192, /* for all devices together */
+    LAB_POWER_MAX = 8,
+    LAB_HEATS_MAX = COX_DEVICES_MAX + LAB_POWER_MAX,
+    LAB_TRACE_MAX = 16384, /* for all devices together */
     LAB_ROWS_MAX = 1 << 20,
     LAB_FRAMES_MAX = 20000,
     LAB_FRAMES_TIMES_DEVICES_MAX = 200000,
@@ -51,7 +54,8 @@ struct lab_scenario_wake {
 struct lab_scenario_burst {
     uint32_t devices; /* a bit each */
     bool engine;
-    double every_ns; /* mean time between two bursts */
+    double every_ns;  /* mean time between two bursts; 0 = periodic */
+    double period_ns; /* from the start of one to the next; 0 = at random times */
     struct lab_scenario_tail length;
 };
 
@@ -62,6 +66,10 @@ struct lab_scenario_device {
     double row_ns;      /* computing a row */
     double transfer_ns; /* copying a row */
     bool overlap;       /* it copies and computes at the same time */
+    double submit_ns;   /* what enqueueing a band costs the engine's thread */
+
+    /* What it does of a launch while it works at the band before: of the fixed part, of a row. */
+    double ahead_ns, ahead_row_ns;
 
     double jitter; /* sigma of a log-normal factor with the mean 1 */
     double jitter_tail_probability;
@@ -72,15 +80,26 @@ struct lab_scenario_device {
     double jump_sigma;
     uint32_t trace_count;                 /* 0 = none */
     uint32_t trace_first;                 /* in the scenario's traces */
+    uint32_t late_count, late_first;      /* the same of `trace_late_us`, in nanoseconds */
     struct lab_scenario_tail launch_tail; /* added to a launch's fixed part */
     uint32_t link;                        /* 1 + index; 0 = none */
     double outlier_probability;
     double outlier_factor;
 
-    double thermal_factor; /* how much slower it is when hot; 1 = not at all */
-    double thermal_ns;     /* time constant */
     double watts;
     double idle_watts;
+};
+
+/* Devices whose speed follows their mean load: one that gets hot, several that share the machine's
+ * power, or one whose clock rises with work (a factor below 1). */
+struct lab_scenario_heat {
+    uint32_t devices; /* a bit each */
+    double factor;    /* how much slower they are when hot */
+    double ns;        /* time constant */
+
+    /* They are hot from one heat until they fall to the other, and cold otherwise. `hot` 0: they get
+     * slower in proportion to their heat. */
+    double hot, cool;
 };
 
 /* Lasts from frame `from` up to but not including `to`. */
@@ -94,9 +113,10 @@ struct lab_scenario_change {
     uint32_t rows; /* LAB_ROWS */
 };
 
-/* While two or more of `devices` work, each of them is slower by `factor`. Lasts as a change. */
+/* While two or more of `devices` work, those in `slows` are slower by `factor`. Lasts as a
+ * change. */
 struct lab_scenario_contention {
-    uint32_t devices; /* a bit each */
+    uint32_t devices, slows; /* a bit each */
     uint64_t from, to;
     double factor;
 };
@@ -162,12 +182,18 @@ struct lab_scenario {
     struct lab_scenario_change changes[LAB_CHANGES_MAX];
     uint32_t contention_count;
     struct lab_scenario_contention contentions[LAB_CONTENTIONS_MAX];
+    uint32_t heat_count;
+    struct lab_scenario_heat heats[LAB_HEATS_MAX];
     uint32_t heavy_count;
     struct lab_scenario_heavy heavy[LAB_HEAVY_MAX];
     uint64_t scene_frames; /* 0 = no scenes */
     uint32_t scene_segments;
     double scene_share;
     double scene_factor;
+    /* Recorded costs of the frame's segments, picture after picture, in `traces`; 0 = none. */
+    uint32_t content_segments, content_pictures, content_first;
+    uint64_t content_frames; /* how long a picture stays */
+
     enum cox_objective objective;
     uint64_t deadline_ns; /* 0 = none */
     double base_watts;
@@ -177,7 +203,8 @@ struct lab_scenario {
 
     struct lab_scenario_wake application; /* from a delivery to the next frame */
     double hand_over_idle_ns;             /* the most while a device is idle; 0 = no limit */
-    uint64_t pause_frames; /* period of its waits for all deliveries, in frames; 0 = never */
+    double submit_period_ns; /* frames arrive at this pace; 0 = as soon as there is room */
+    uint64_t pause_frames;   /* period of its waits for all deliveries, in frames; 0 = never */
 
     uint32_t burst_count;
     struct lab_scenario_burst bursts[LAB_BURSTS_MAX];

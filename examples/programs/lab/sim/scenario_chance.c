@@ -58,31 +58,48 @@ static bool read_jitter(const struct strict_place *at, struct lab_scenario_devic
             strict_refuse(&in, "times", "\"times\" multiplied by \"jitter\" must be at most 2"));
 }
 
-static bool read_trace(const struct strict_place *at, struct lab_scenario_device *out,
-                       struct lab_scenario *scenario)
+bool lab_read_series(const struct strict_place *at, const char *key, const json_t *values,
+                     double low, double high, double unit, struct lab_scenario *scenario)
 {
-    json_t *values = strict_array(at, "trace", false, LAB_TRACE_MAX);
+    const size_t count = json_array_size(values);
 
-    if (!values)
-        return !at->reader->failed;
-
-    out->trace_first = scenario->traced;
-    out->trace_count = (uint32_t)json_array_size(values);
     if (!scenario->traces)
         scenario->traces = calloc(LAB_TRACE_MAX, sizeof *scenario->traces);
     if (!scenario->traces)
-        return strict_refuse(at, "trace", "out of memory");
-    if (out->trace_count > LAB_TRACE_MAX - scenario->traced)
-        return strict_refuse(at, "trace", "more than %d numbers in all traces", LAB_TRACE_MAX);
+        return strict_refuse(at, key, "out of memory");
+    if (count > LAB_TRACE_MAX - scenario->traced)
+        return strict_refuse(at, key, "more than %d numbers in all traces", LAB_TRACE_MAX);
 
-    for (uint32_t i = 0; i < out->trace_count; i++) {
-        double factor = json_number_value(json_array_get(values, i));
-        if (!(factor >= 0.001 && factor <= 1000))
-            return strict_refuse(at, "trace", "must hold numbers from 0.001 to 1000");
-        scenario->traces[scenario->traced++] = factor;
+    for (size_t i = 0; i < count; i++) {
+        double value = json_number_value(json_array_get(values, i));
+        if (!(value >= low && value <= high) || !json_is_number(json_array_get(values, i)))
+            return strict_refuse(at, key, "must hold numbers from %g to %g", low, high);
+        scenario->traces[scenario->traced++] = value * unit;
     }
 
     return true;
+}
+
+static bool read_series(const struct strict_place *at, const char *key, double low, double high,
+                        double unit, struct lab_scenario *scenario, uint32_t *first,
+                        uint32_t *count)
+{
+    json_t *values = strict_array(at, key, false, LAB_TRACE_MAX);
+
+    *first = scenario->traced;
+    *count = (uint32_t)json_array_size(values);
+    if (!values)
+        return !at->reader->failed;
+    return lab_read_series(at, key, values, low, high, unit, scenario);
+}
+
+static bool read_trace(const struct strict_place *at, struct lab_scenario_device *out,
+                       struct lab_scenario *scenario)
+{
+    return read_series(at, "trace", 0.001, 1000, 1, scenario, &out->trace_first,
+                       &out->trace_count) &&
+           read_series(at, "trace_late_us", 0, 1e9, 1e3, scenario, &out->late_first,
+                       &out->late_count);
 }
 
 static bool read_level(const struct strict_place *at, struct lab_scenario_device *out)
@@ -137,10 +154,10 @@ static bool read_threads(const struct strict_place *at, struct lab_scenario *out
 {
     static const char *const engine_keys[] = {"wake_us", "tail",   "busy_us", "stall",
                                               "submit",  "beside", "clock",   NULL};
-    static const char *const application_keys[] = {"wake_us", "tail", "pause_frames", "idle_us",
-                                                   NULL};
+    static const char *const application_keys[] = {"wake_us", "tail",      "pause_frames",
+                                                   "idle_us", "period_us", NULL};
     struct strict_place in;
-    double busy_us = 0, idle_us = 0;
+    double busy_us = 0, idle_us = 0, period_us = 0;
 
     if (json_object_get(at->object, "engine") &&
         (!lab_place_enter_member(&in, at, "engine", engine_keys) || !read_wake(&in, &out->engine) ||
@@ -156,30 +173,37 @@ static bool read_threads(const struct strict_place *at, struct lab_scenario *out
     bool ok = lab_place_enter_member(&in, at, "application", application_keys) &&
               read_wake(&in, &out->application) &&
               strict_number(&in, "idle_us", false, 1e-3, 1e6, &idle_us) &&
+              strict_number(&in, "period_us", false, 1e-3, 1e9, &period_us) &&
               strict_integer(&in, "pause_frames", false, 1, LAB_FRAMES_MAX, &out->pause_frames);
     out->hand_over_idle_ns = idle_us * 1e3;
+    out->submit_period_ns = period_us * 1e3;
     return ok;
 }
 
 static bool read_burst(const struct strict_place *at, struct lab_scenario *out)
 {
     struct lab_scenario_burst *burst = &out->bursts[out->burst_count++];
-    double every_ms = 0;
+    const bool periodic = json_object_get(at->object, "period_ms");
+    double every_ms = 0, period_ms = 0;
 
     if (!lab_place_devices(at, "devices", out, &burst->devices) ||
         !strict_boolean(at, "engine", &burst->engine) ||
-        !strict_number(at, "every_ms", true, 0.1, 1e9, &every_ms) ||
+        !strict_number(at, "every_ms", !periodic, 0.1, 1e9, &every_ms) ||
+        !strict_number(at, "period_ms", false, 0.1, 1e9, &period_ms) ||
         !read_times(at, &burst->length))
         return false;
+    if (every_ms > 0 && periodic)
+        return strict_refuse(at, "period_ms", "not allowed with \"every_ms\"");
 
     burst->every_ns = every_ms * 1e6;
+    burst->period_ns = period_ms * 1e6;
     return burst->devices || burst->engine ||
            strict_refuse(at, NULL, "must have \"devices\" or \"engine\"");
 }
 
 static bool read_bursts(const struct strict_place *at, struct lab_scenario *out)
 {
-    static const char *const keys[] = {"devices",   "engine", "every_ms",
+    static const char *const keys[] = {"devices",   "engine", "every_ms", "period_ms",
                                        "median_us", "p99_us", NULL};
     json_t *bursts = strict_array(at, "bursts", false, LAB_BURSTS_MAX);
 

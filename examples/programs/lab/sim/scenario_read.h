@@ -26,6 +26,10 @@ bool lab_read_device_chance(const struct strict_place *at, struct lab_scenario_d
                             struct lab_scenario *scenario);
 
 /* Read "engine", "application", "bursts" and "links" of the file. */
+/* Append numbers from `low` to `high`, times `unit`, to the scenario's traces. */
+bool lab_read_series(const struct strict_place *at, const char *key, const json_t *values,
+                     double low, double high, double unit, struct lab_scenario *scenario);
+
 bool lab_read_engine(const struct strict_place *at, struct lab_scenario *out);
 
 #endif

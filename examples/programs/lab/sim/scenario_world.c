@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOMENTS = 2 * LAB_IN_FLIGHT_MAX }; /* frames whose state is kept */
+enum {
+    MOMENTS = 2 * LAB_IN_FLIGHT_MAX, /* frames whose state is kept */
+    /* The runtime's warm-up runs a frame as often on each device. The shortest time counts. */
+    WARMUP_RUNS = 12,
+};
 
 /* Different uses of chance. The order is part of the result: append only. */
 enum {
@@ -30,7 +34,8 @@ enum {
     STREAM_LAUNCH_TAIL,
     STREAM_SHADOW_LAUNCH_TAIL,
     STREAM_STALL,
-    STREAM_TRACE
+    STREAM_TRACE,
+    STREAM_CONTENT
 };
 
 struct segment {
@@ -52,6 +57,7 @@ struct moment {
 struct level {
     double noise; /* counts as chance */
     double jump;
+    double late_ns; /* of the device's first launch */
 };
 
 /* The current burst, or the next one. */
@@ -67,10 +73,13 @@ struct lab_scenario_world {
     struct lab_scenario_world *next;
     struct lab_world next_world; /* functions of `next` */
     uint64_t seed;
-    double heat[COX_DEVICES_MAX]; /* 0 = cold .. 1 = hot */
+    double heat[LAB_HEATS_MAX]; /* 0 = no load .. 1 = full load */
+    bool hot[LAB_HEATS_MAX];    /* of a heat with two thresholds */
     struct moment moments[MOMENTS];
     struct level *levels; /* frame by frame, one for each device; NULL = all 1 */
     struct stretch bursts[LAB_BURSTS_MAX];
+    double submit_ns[COX_DEVICES_MAX];
+    double warm_up[COX_DEVICES_MAX]; /* the trace's factor there, over that of frame 0 */
 };
 
 static bool is_now(uint64_t frame, uint64_t from, uint64_t to)
@@ -183,6 +192,21 @@ static void make_scene(const struct lab_scenario_world *world, uint64_t frame, s
     }
 }
 
+static void make_content(const struct lab_scenario_world *world, uint64_t frame, struct moment *out)
+{
+    const struct lab_scenario *scenario = world->scenario;
+    const uint32_t first = (uint32_t)(lab_random_bits(world->seed, STREAM_CONTENT, 0, 0, 0) %
+                                      scenario->content_pictures);
+    const uint64_t picture = (first + frame / scenario->content_frames) %
+                             scenario->content_pictures;
+    const double *costs =
+        &scenario->traces[scenario->content_first + picture * scenario->content_segments];
+
+    out->segment_count = scenario->content_segments;
+    for (uint32_t s = 0; s < out->segment_count; s++)
+        out->segments[s] = (struct segment){(double)out->rows * s / out->segment_count, costs[s]};
+}
+
 static double cost_of_rows(const struct moment *moment, uint32_t first_row, uint32_t rows)
 {
     if (moment->segment_count == 0)
@@ -247,6 +271,19 @@ static uint32_t stream_of(const struct lab_launch *launch, uint32_t stream, uint
 
 /* --- chance that lasts --- */
 
+/* What the warm-up sees of a trace that begins at `first`: its least factor, over the first one. */
+static double warm_up_factor(const struct lab_scenario *scenario,
+                             const struct lab_scenario_device *device, uint64_t first)
+{
+    const double *trace = &scenario->traces[device->trace_first];
+    double least = HUGE_VAL;
+
+    for (uint64_t i = first; i < first + WARMUP_RUNS; i++)
+        least = fmin(least, trace[i % device->trace_count]);
+
+    return least / trace[first % device->trace_count];
+}
+
 /* Find the level of each device in each frame: it changes slowly, jumps, and follows a trace. */
 static void find_levels(struct lab_scenario_world *world)
 {
@@ -263,10 +300,13 @@ static void find_levels(struct lab_scenario_world *world)
 
         /* All devices' traces begin at the same place. */
         uint64_t trace = 0;
-        if (device->trace_count > 0 && !scenario->traces_begin)
+        if ((device->trace_count > 0 || device->late_count > 0) && !scenario->traces_begin)
             trace = lab_random_bits(world->seed, STREAM_TRACE, 0, 0, 0);
         if (scenario->pause_frames > 0)
             trace -= trace % scenario->pause_frames;
+        world->warm_up[d] = 1;
+        if (device->trace_count > 0)
+            world->warm_up[d] = warm_up_factor(scenario, device, trace);
 
         for (uint64_t f = 0; f < scenario->frames; f++) {
             if (f > 0)
@@ -276,10 +316,13 @@ static void find_levels(struct lab_scenario_world *world)
                 jump = lab_exp(device->jump_sigma * normal(world, STREAM_JUMP, f, d, 1));
 
             struct level *level = &world->levels[f * scenario->device_count + d];
-            *level = (struct level){lab_exp(x), jump};
+            *level = (struct level){lab_exp(x), jump, 0};
             if (device->trace_count > 0)
                 level->jump *=
                     scenario->traces[device->trace_first + (trace + f) % device->trace_count];
+            if (device->late_count > 0)
+                level->late_ns =
+                    scenario->traces[device->late_first + (trace + f) % device->late_count];
         }
     }
 }
@@ -296,8 +339,13 @@ static void next_burst(struct lab_scenario_world *world, uint32_t index)
         return;
     }
 
-    const double gap_ns = -lab_log(uniform(world, STREAM_BURST, k, index, 0)) * burst->every_ns;
-    stretch->begin_ns = stretch->end_ns + 1 + gap_ns;
+    if (burst->period_ns > 0) {
+        const double phase = uniform(world, STREAM_BURST, 0, index, 0);
+        stretch->begin_ns = fmax(stretch->end_ns + 1, ((double)k + phase) * burst->period_ns);
+    } else {
+        const double gap_ns = -lab_log(uniform(world, STREAM_BURST, k, index, 0)) * burst->every_ns;
+        stretch->begin_ns = stretch->end_ns + 1 + gap_ns;
+    }
     stretch->end_ns = stretch->begin_ns + 1 +
                       log_normal(&burst->length, normal(world, STREAM_BURST, k, index, 1));
 }
@@ -371,6 +419,7 @@ static void begin_run(void *ctx, uint64_t seed)
 
     world->seed = seed;
     memset(world->heat, 0, sizeof world->heat);
+    memset(world->hot, 0, sizeof world->hot);
     memset(world->bursts, 0, sizeof world->bursts);
 
     if (world->levels)
@@ -395,10 +444,10 @@ static uint64_t condition_of(const struct lab_scenario *scenario, const struct m
 {
     uint64_t hash = mixed(1, moment->rows);
 
-    for (uint32_t d = 0; d < scenario->device_count; d++) {
-        if (scenario->devices[d].thermal_factor > 1)
-            return 0;
+    if (scenario->heat_count > 0)
+        return 0;
 
+    for (uint32_t d = 0; d < scenario->device_count; d++) {
         const double slower = lab_scenario_is_alive(scenario, d, frame) ? moment->slower[d] : 0;
         if (slower != 1)
             hash = mixed(mixed(hash, d), slower);
@@ -411,6 +460,25 @@ static uint64_t condition_of(const struct lab_scenario *scenario, const struct m
         hash = mixed(mixed(hash, moment->segments[s].begin_row), moment->segments[s].factor);
 
     return hash ? hash : 1;
+}
+
+/* How much slower the device is because of its heat. */
+static double heat_factor(const struct lab_scenario_world *world, uint32_t device)
+{
+    double factor = 1;
+
+    for (uint32_t h = 0; h < world->scenario->heat_count; h++) {
+        const struct lab_scenario_heat *heat = &world->scenario->heats[h];
+        if (!(heat->devices & 1u << device))
+            continue;
+
+        if (heat->hot > 0)
+            factor *= world->hot[h] ? heat->factor : 1;
+        else
+            factor *= 1 + (heat->factor - 1) * world->heat[h];
+    }
+
+    return factor;
 }
 
 static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row_alignment,
@@ -426,7 +494,7 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row
 
     for (uint32_t d = 0; d < scenario->device_count; d++) {
         alive[d] = lab_scenario_is_alive(scenario, d, frame);
-        moment->slower[d] = 1 + (scenario->devices[d].thermal_factor - 1) * world->heat[d];
+        moment->slower[d] = heat_factor(world, d);
         if (world->levels)
             moment->slower[d] *= world->levels[frame * scenario->device_count + d].jump;
     }
@@ -454,13 +522,15 @@ static void begin_frame(void *ctx, uint64_t frame, uint32_t *rows, uint32_t *row
 
     for (uint32_t i = 0; i < scenario->contention_count; i++)
         if (is_now(frame, scenario->contentions[i].from, scenario->contentions[i].to))
-            moment->contended |= scenario->contentions[i].devices;
+            moment->contended |= scenario->contentions[i].slows;
 
     moment->segment_count = 0;
     if (scenario->heavy_count > 0)
         make_heavy(scenario, frame, moment);
     else if (scenario->scene_frames > 0)
         make_scene(world, frame, moment);
+    else if (scenario->content_pictures > 0)
+        make_content(world, frame, moment);
     moment->segments[moment->segment_count] = (struct segment){moment->rows, 1};
 
     *rows = moment->rows;
@@ -540,14 +610,29 @@ static double launch_ns(void *ctx, const struct lab_launch *launch)
         if (uniform(world, stream, launch->frame, d, chance) < device->outlier_probability)
             ns *= device->outlier_factor;
     }
-    if (world->levels)
-        ns *= world->levels[launch->frame * world->scenario->device_count + d].noise;
+    if (world->levels) {
+        const struct level *level =
+            &world->levels[launch->frame * world->scenario->device_count + d];
+        ns *= level->noise;
+        if (warmup)
+            ns *= world->warm_up[d];
+        if (launch->launch == 0 && !launch->shadow)
+            ns += level->late_ns;
+    }
     if (device->launch_tail.probability > 0 && !warmup)
         ns += draw(world, &device->launch_tail,
                    stream_of(launch, STREAM_LAUNCH_TAIL, STREAM_SHADOW_LAUNCH_TAIL), launch->frame,
                    d, chance, 0);
 
     return ns;
+}
+
+static double ahead_ns(void *ctx, const struct lab_launch *launch)
+{
+    const struct lab_scenario_world *world = ctx;
+    const struct lab_scenario_device *device = &world->scenario->devices[launch->device];
+
+    return device->ahead_ns + device->ahead_row_ns * launch->rows;
 }
 
 static void copying(void *ctx, const struct lab_launch *launch, double ns, struct lab_link *out)
@@ -578,7 +663,7 @@ static double slowdown(void *ctx, uint64_t frame, uint32_t device, uint32_t acti
         const struct lab_scenario_contention *contention = &world->scenario->contentions[i];
         const uint32_t at_work = active & contention->devices;
 
-        if (is_now(frame, contention->from, contention->to) && at_work & 1u << device &&
+        if (is_now(frame, contention->from, contention->to) && contention->slows & 1u << device &&
             (at_work & (at_work - 1)))
             slower *= contention->factor;
     }
@@ -615,18 +700,34 @@ double lab_scenario_joules(const void *ctx, const double *busy_ns, double wall_n
     return metered ? joules : -1;
 }
 
+static double mean_load(uint32_t devices, const double *busy_ns, double wall_ns)
+{
+    double sum = 0, count = 0;
+
+    for (uint32_t d = 0; d < COX_DEVICES_MAX; d++)
+        if (devices & 1u << d) {
+            sum += fmin(busy_ns[d], wall_ns) / wall_ns;
+            count++;
+        }
+
+    return sum / count;
+}
+
 static double end_frame(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns)
 {
     (void)frame;
     struct lab_scenario_world *world = ctx;
 
-    for (uint32_t d = 0; d < world->scenario->device_count && wall_ns > 0; d++) {
-        const struct lab_scenario_device *device = &world->scenario->devices[d];
-        const double load = fmin(busy_ns[d], wall_ns) / wall_ns;
+    /* The heat moves towards the load, by the frame's share of the time constant. */
+    for (uint32_t h = 0; h < world->scenario->heat_count && wall_ns > 0; h++) {
+        const struct lab_scenario_heat *heat = &world->scenario->heats[h];
+        const double load = mean_load(heat->devices, busy_ns, wall_ns);
 
-        /* The heat moves towards the load, by the frame's share of the time constant. */
-        if (device->thermal_factor > 1)
-            world->heat[d] += (load - world->heat[d]) * (wall_ns / (device->thermal_ns + wall_ns));
+        world->heat[h] += (load - world->heat[h]) * (wall_ns / (heat->ns + wall_ns));
+        if (world->heat[h] >= heat->hot)
+            world->hot[h] = true;
+        else if (world->heat[h] <= heat->cool)
+            world->hot[h] = false;
     }
 
     return lab_scenario_joules(world->scenario, busy_ns, wall_ns);
@@ -641,9 +742,30 @@ static bool has_levels(const struct lab_scenario *scenario)
 {
     for (uint32_t d = 0; d < scenario->device_count; d++)
         if (scenario->devices[d].level_change > 0 || scenario->devices[d].jump_frames > 0 ||
-            scenario->devices[d].trace_count > 0)
+            scenario->devices[d].trace_count > 0 || scenario->devices[d].late_count > 0)
             return true;
     return false;
+}
+
+static bool copies_ahead(const struct lab_scenario *scenario)
+{
+    for (uint32_t d = 0; d < scenario->device_count; d++)
+        if (scenario->devices[d].ahead_ns > 0 || scenario->devices[d].ahead_row_ns > 0)
+            return true;
+    return false;
+}
+
+/* Note what enqueueing costs. Returns whether it costs anything. */
+static bool find_submits(struct lab_scenario_world *world)
+{
+    bool any = false;
+
+    for (uint32_t d = 0; d < world->scenario->device_count; d++) {
+        world->submit_ns[d] = world->scenario->devices[d].submit_ns;
+        any |= world->submit_ns[d] > 0;
+    }
+
+    return any;
 }
 
 static bool has_links(const struct lab_scenario *scenario)
@@ -705,6 +827,7 @@ static struct lab_scenario_world *create_pass(const struct lab_scenario *scenari
                                 .end_frame = end_frame,
                                 .condition = condition,
                                 .hand_over_idle_ns = scenario->hand_over_idle_ns,
+                                .submit_period_ns = scenario->submit_period_ns,
                                 .pause_frames = scenario->pause_frames,
                                 .busy_ns = scenario->engine_busy_ns,
                                 .host_clock = scenario->host_clock,
@@ -716,6 +839,10 @@ static struct lab_scenario_world *create_pass(const struct lab_scenario *scenari
         world->slowdown = slowdown;
     if (has_links(scenario))
         world->copying = copying;
+    if (copies_ahead(scenario))
+        world->ahead_ns = ahead_ns;
+    if (find_submits(ctx))
+        world->submit_ns = ctx->submit_ns;
     if (engine->ns > 0 || engine->tail.probability > 0)
         world->wake_ns = wake_ns;
     if (application->ns > 0 || application->tail.probability > 0)

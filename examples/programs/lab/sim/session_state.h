@@ -90,6 +90,7 @@ struct lab_task {
     struct lab_run *run; /* a shadow may outlive its frame; this is then another one */
     struct lab_launch launch;
     double queued_ns; /* its waiting time begins here */
+    double given_ns;  /* the device got it */
     bool begun;
     double since_ns;
     bool ended;
@@ -137,6 +138,7 @@ struct lab_sim {
     struct cox_sched_device devices[COX_DEVICES_MAX];
     bool warmed[COX_DEVICES_MAX]; /* the session has measured the device's solo time */
     struct cox_sched_view view;
+    uint32_t order[COX_DEVICES_MAX]; /* devices, as the engine serves them */
 
     /* Frames under way: frame f is runs[f % run_count]. */
     struct lab_run *runs;
@@ -146,10 +148,12 @@ struct lab_sim {
 
     double base_ns, now_ns;
     double delivered_ns; /* the latest delivery */
+    double ended_ns;     /* the latest end of a delivered frame */
     double ready_ns;     /* when the next frame may start */
     bool asleep;         /* the engine's thread */
     double free_ns;      /* end of its latest action */
     double stall_ns;     /* how long that action was held up */
+    double enqueue_ns;   /* what it took to enqueue a band */
 };
 
 static inline uint64_t lab_whole(double ns)
@@ -206,6 +210,9 @@ void lab_time_note_idle(struct lab_sim *sim);
 
 /* Whether the application submits a further frame once it has had its time. */
 bool lab_time_may_start(const struct lab_sim *sim);
+
+/* When it submits the next frame, if there is room. */
+double lab_time_ready_ns(const struct lab_sim *sim);
 
 /* Move devices and clock to the next event. False if nothing will ever happen again. */
 bool lab_time_advance(struct lab_sim *sim);

@@ -119,7 +119,12 @@ static cox_status decide(struct lab_sim *sim, const struct lab_run *run)
     struct lab_sharing *sharing = &sim->sharing[run->pass];
     struct cox_split split = {0};
     char what[160] = "";
-    cox_status status = sim->policy->split(sharing->state, &sim->view, &split);
+    cox_status status = COX_OK;
+
+    if (sim->options->splits)
+        split = sim->options->splits[run->frame];
+    else
+        status = sim->policy->split(sharing->state, &sim->view, &split);
 
     if (status)
         snprintf(what, sizeof what, "no split: %s", cox_status_text(status));
@@ -279,6 +284,8 @@ static void deliver(struct lab_sim *sim)
     out->wall_ns = run->end_ns - run->began_ns;
     out->latency_ns = sim->now_ns - run->submit_ns;
     out->period_ns = sim->now_ns - sim->delivered_ns;
+    out->exposed_ns = fmax(0, run->end_ns - fmax(run->began_ns, sim->ended_ns));
+    sim->ended_ns = fmax(sim->ended_ns, run->end_ns);
     if (out->expected_ns < 0)
         out->expected_ns = out->wall_ns;
     if (world->end_frame)
@@ -439,6 +446,7 @@ static void set_clock_back(struct lab_sim *sim)
         worker->known_ns -= by_ns;
         for (uint32_t i = 0; i < worker->task_count; i++) {
             worker->tasks[i].queued_ns -= by_ns;
+            worker->tasks[i].given_ns -= by_ns;
             worker->tasks[i].since_ns -= by_ns;
             worker->tasks[i].ended_ns -= by_ns;
             worker->tasks[i].known_ns -= by_ns;
@@ -448,6 +456,7 @@ static void set_clock_back(struct lab_sim *sim)
         sim->sharing[p].ended_ns -= by_ns;
 
     sim->delivered_ns -= by_ns;
+    sim->ended_ns -= by_ns;
     sim->ready_ns -= by_ns;
     sim->free_ns -= by_ns;
     sim->base_ns += by_ns;
@@ -557,7 +566,7 @@ static cox_status start_frame(struct lab_sim *sim)
     if (status)
         return status;
 
-    run->submit_ns = fmin(sim->ready_ns, sim->now_ns);
+    run->submit_ns = fmin(lab_time_ready_ns(sim), sim->now_ns);
     run->frame = frame;
     run->pass = 0;
     run->out = out;
@@ -612,7 +621,7 @@ static bool act(struct lab_sim *sim, cox_status *status)
         deliver(sim);
         return true;
     }
-    if (lab_time_may_start(sim) && sim->ready_ns <= sim->now_ns) {
+    if (lab_time_may_start(sim) && lab_time_ready_ns(sim) <= sim->now_ns) {
         *status = start_frame(sim);
         return true;
     }
@@ -628,14 +637,29 @@ static cox_status run_all(struct lab_sim *sim)
             if (!lab_time_advance(sim))
                 return COX_E_INVALID;
         } else if (act(sim, &status)) {
-            sim->free_ns = sim->now_ns + (sim->stall_ns > 0 ? sim->stall_ns : sim->world->busy_ns);
-            sim->stall_ns = 0;
+            sim->free_ns = sim->now_ns + sim->enqueue_ns +
+                           (sim->stall_ns > 0 ? sim->stall_ns : sim->world->busy_ns);
+            sim->stall_ns = sim->enqueue_ns = 0;
         } else {
             sim->asleep = true;
         }
     }
 
     return status;
+}
+
+/* Devices in the order of what enqueueing a band on them costs, as the engine serves them. */
+static void order_devices(struct lab_sim *sim)
+{
+    const double *submit_ns = sim->world->submit_ns;
+
+    for (uint32_t d = 0; d < sim->world->device_count; d++) {
+        uint32_t at = d;
+
+        for (; submit_ns && at > 0 && submit_ns[sim->order[at - 1]] > submit_ns[d]; at--)
+            sim->order[at] = sim->order[at - 1];
+        sim->order[at] = d;
+    }
 }
 
 /* False if out of memory. */
@@ -693,6 +717,7 @@ cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *
                                      .pool = policy && policy->assign && !options->no_pool,
                                      .shadow = !options->no_shadow}};
     sim->runs = calloc(in_flight, sizeof *sim->runs);
+    order_devices(sim);
 
     if (sim->runs && make_passes(sim)) {
         for (uint32_t p = 0; p < sim->pass_count; p++)

@@ -15,7 +15,11 @@
  *     later frame. A frame has at most COX_BANDS_MAX bands and chunks. Grants that are too small
  *     for that are raised.
  *   - Engine: One thread splits, notices ends and hands out rows. Each action takes `busy_ns`.
- *     After sleeping it is `wake_ns` late.
+ *     Enqueueing a band takes `submit_ns` more: the device works meanwhile, but the next device
+ *     waits. Devices with a small `submit_ns` are served first. After sleeping the thread is
+ *     `wake_ns` late.
+ *   - Copies ahead: A device can do a part of a launch (`ahead_ns`) while it works at the band
+ *     before.
  *   - Passes: A frame does its passes one after the other. Each pass has its own split and its own
  *     state of the policy. Between two passes there is a pause (`before_ns`). Rows that another
  *     device did in the pass before cost more (`moved_row_ns`).
@@ -92,14 +96,22 @@ struct lab_world {
      * not modelled. */
     double (*end_frame)(void *ctx, uint64_t frame, const double *busy_ns, double wall_ns);
 
+    /* The part of a launch that the device can do while it works at the band before. */
+    double (*ahead_ns)(void *ctx, const struct lab_launch *launch);
+
     /* The copy within a launch that takes `ns`. */
     void (*copying)(void *ctx, const struct lab_launch *launch, double ns, struct lab_link *out);
 
     /* How long the sleeping engine needs to notice the end of a launch, while `others` work. */
     double (*wake_ns)(void *ctx, const struct lab_launch *ended, uint32_t others);
 
-    /* How long after a delivery the application submits this frame, which had to wait for room. */
+    /* How long after a delivery the application submits this frame, which had to wait for room. Paced:
+     * after the frame's turn. */
     double (*hand_over_ns)(void *ctx, uint64_t frame);
+
+    /* A frame's turn comes at this pace, as from a camera. If there is no room, the frame waits, and
+     * its latency counts from its turn. 0 = not paced. */
+    double submit_period_ns;
 
     /* It does not wait longer than this while a device is idle; 0 = no limit. */
     double hand_over_idle_ns;
@@ -115,7 +127,10 @@ struct lab_world {
 
     /* Every `pause_frames` frames the application waits for all deliveries; 0 = never. */
     uint64_t pause_frames;
-    double busy_ns;  /* of each action of the engine's thread */
+    double busy_ns; /* of each action of the engine's thread */
+
+    /* What enqueueing a band on each device costs this thread; NULL = nothing. */
+    const double *submit_ns;
     bool host_clock; /* measurements end when the engine notices the band's end */
 
     /* Frames with the same number have the same `expected_ns` and `slowdown`, so the oracle is
@@ -159,6 +174,9 @@ struct lab_sim_options {
     struct cox_policy_options policy;
     const struct cox_device_profile *profiles; /* for each device; NULL = none is loaded */
 
+    /* The splits of world->frames frames, which are used instead of the policy's; NULL = none. */
+    const struct cox_split *splits;
+
     /* A cache of world->frames entries, zeroed before the first run, for all runs of the same
      * world. It changes no result. NULL = none. */
     struct lab_oracle *oracles;
@@ -171,6 +189,10 @@ struct lab_sim_frame {
     /* From the delivery before to this one: the cost of the frame in a stream. Equal to wall_ns
      * with one frame in flight and no engine. */
     double period_ns;
+
+    /* The part of wall_ns in which no earlier frame was under way: the period of a recorded frame.
+     * The application's time between two frames is in period_ns, but not here. */
+    double exposed_ns;
 
     /* The oracle's split is the best fixed split by `expected_ns`, with one band for each device of
      * the best set of devices. This is its time with the chance of this frame. */

@@ -34,6 +34,19 @@ bool lab_time_may_start(const struct lab_sim *sim)
            sim->started == sim->delivered;
 }
 
+double lab_time_ready_ns(const struct lab_sim *sim)
+{
+    const struct lab_world *world = sim->world;
+
+    if (!(world->submit_period_ns > 0))
+        return sim->ready_ns;
+
+    double ns = (double)sim->started * world->submit_period_ns - sim->base_ns;
+    if (world->hand_over_ns)
+        ns += world->hand_over_ns(world->ctx, sim->started);
+    return ns;
+}
+
 void lab_time_note_idle(struct lab_sim *sim)
 {
     const double idle_ns = sim->world->hand_over_idle_ns;
@@ -55,7 +68,7 @@ static double thread_ns(const struct lab_sim *sim)
         return sim->free_ns;
 
     if (lab_time_may_start(sim))
-        ns = sim->ready_ns;
+        ns = lab_time_ready_ns(sim);
 
     for (uint64_t f = sim->delivered; f < sim->started && sim->pass_count > 1; f++)
         if (lab_run_of(sim, f)->between)
