@@ -225,6 +225,16 @@ changed view "DROP TABLE reason; CREATE VIEW reason AS WITH RECURSIVE n(i) AS (S
     SELECT i AS reason, 'for ever' AS text FROM n"
 refused 'view.db' "a view that never ends" view.db
 
+# --- What the run was measured with ------------------------------------------------------------------------------------
+what="provenance"
+for name in commit program_sha256 build_flags compiler scenario_sha256; do
+    check "$name is not on the page" grep -qFe "$(sqlite3 -readonly session.db "SELECT value FROM setting WHERE name = '$name'")" session.html
+done
+changed earlier "DELETE FROM setting"
+run 0 "a database of an earlier version" earlier.db
+lacks earlier.html 'SHA-256' '<dt>Commit'
+contains earlier.html '<dt>Recorded by'
+
 # --- The database is never the output ---------------------------------------------------------------------------------
 before=$(cksum <session.db)
 ln session.db hard.db
@@ -259,6 +269,9 @@ UPDATE reference SET ns = 9e999 WHERE phase = 1;
 UPDATE reference SET ratios = '[<script>';
 INSERT INTO disturbance VALUES (1, 0, '<u>', '</table>', -5, 9e999, 0, x'ff');
 UPDATE reason SET text = '"><script>' WHERE reason = 5;
+UPDATE setting SET value = '<script>alert(4)</script>' WHERE name = 'commit';
+UPDATE setting SET value = x'ff00' WHERE name = 'program_sha256';
+UPDATE setting SET value = '"onload="' || printf('%.*c', 100000, 'w') WHERE name = 'build_flags';
 SQL
 run 0 "a hostile database" hostile.db -o hostile.html
 sound hostile.html

@@ -71,6 +71,10 @@ small="--size 64x96 --rounds 2 --frames 12 -o $work/s.db"
 run 0 "one device" --devices cpu:1x1 --kernel tonemap $small
 contains out "device 0 alone" "oracle .* rows 96 of 96" "phase 0: frames 0 to 11, undisturbed" "energy: not measured" "run 1"
 contains out "0.00 GB of frames in memory"
+kernels=$(cd "$source/kernels" && LC_ALL=C find . -name '*.cl' -o -name '*.clh' | LC_ALL=C sort | sed 's,^\./,,' | xargs sha256sum |
+    sha256sum | cut -d ' ' -f 1)
+holds "SELECT value FROM setting WHERE name = 'kernel_sha256'" "$kernels"
+holds "SELECT value FROM setting WHERE name = 'program_sha256'" "$(sha256sum <"$lab" | cut -d ' ' -f 1)"
 holds "SELECT finished, kernel, columns, rows, frames, in_flight FROM run" "1|tonemap|64|96|12|1"
 holds "SELECT count(*) FROM frame JOIN session USING(session) WHERE kind = 'policy'" 12
 holds "SELECT count(*) FROM reference WHERE ns > 0 AND frames > 0" 2
@@ -269,6 +273,7 @@ run 1 "two sides on a device that is not there" --devices no-such-device --reser
 
 # --- The user's own kernel --------------------------------------------------------------------------------------------
 run 0 "the example" $more --kernel "$sharpen" --policy adaptive,chunks --size 640x360
+holds "SELECT value FROM setting WHERE name = 'kernel_sha256'" "$(sha256sum <"$sharpen" | cut -d ' ' -f 1)"
 contains out "^kernel: sharpen.cl, 640 x 360" "^chunks: outputs equal those of device 0 alone, bit for bit, after 2 of 2 blocks"
 holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bindings') AND length(value) > 400) FROM run" \
     "sharpen.cl|2"

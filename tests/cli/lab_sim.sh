@@ -145,6 +145,19 @@ cp "$work/out" "$work/first"
 run 0 "two passes again" --scenario "$work/two.json" --seeds 2 --policy adaptive,chunks,oracle --in-flight 2
 sed -i '/recorded/d' "$work/first"
 same "$work/first" "$work/out"
+if [ "$sqlite" ]; then
+    what="what a recorded run was measured with"
+    setting() { sqlite3 "$work/p.db" "SELECT value FROM setting WHERE run = 1 AND name = '$1'"; }
+    equal "$(setting program_sha256)" "$(sha256sum <"$lab" | cut -d ' ' -f 1)" "the program's hash"
+    equal "$(setting scenario_sha256)" "$(sha256sum <"$work/two.json" | cut -d ' ' -f 1)" "the scenario's hash"
+    library=$(ldd "$lab" | sed -n 's/.*libcoxswain[^ ]* => \([^ ]*\) .*/\1/p')
+    [ -z "$library" ] || equal "$(setting library_sha256)" "$(sha256sum <"$library" | cut -d ' ' -f 1)" "the library's hash"
+    check "the commit is '$(setting commit)'" eval 'setting commit | grep -qxE "[0-9a-f]{40}(-dirty)?|unknown"'
+    check "the build is unknown" [ -n "$(setting build_type)$(setting compiler)" ]
+    run 0 "a built-in scenario" --scenario step-2 --seeds 1 --policy single --record "$work/b.db"
+    equal "$(sqlite3 "$work/b.db" "SELECT value FROM setting WHERE name = 'scenario_sha256'")" \
+        "$(sha256sum <"$source/examples/scenarios/step-2.json" | cut -d ' ' -f 1)"
+fi
 verb=replay
 prints ", adaptive: 120 splits, 0 grants: all the same" "decisions of recorded passes" --decisions "$work/p.db"
 verb=sim

@@ -110,7 +110,8 @@ Test(lab_bootstrap, the_same_values_give_the_same_intervals)
     cr_assert(both[0].p50.low == both[1].p50.low && both[0].ratio.high == both[1].ratio.high);
 }
 
-/* 2500 frames in blocks of eight that share half of their variance. The true p99 of a normal with variance 1 is 2.326. */
+/* 2500 frames in blocks of eight that share half of their variance. The true p99 of a normal distribution with a
+ * variance of 1 is 2.326. */
 Test(lab_bootstrap, intervals_of_quantiles_hold_the_true_ones)
 {
     enum { COUNT = 2500, TIMES = 60 };
