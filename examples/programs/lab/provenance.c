@@ -18,6 +18,4 @@ void lab_provenance_read(struct lab_provenance *out)
     memcpy(&address, &function, sizeof address);
     if (dladdr(address, &library) && library.dli_fname)
         sha256_of_file(library.dli_fname, out->library);
-    if (strcmp(out->library, out->program) == 0)
-        out->library[0] = '\0';
 }

@@ -7,8 +7,8 @@
 #include "common/sha256.h"
 
 struct lab_provenance {
-    char program[SHA256_TEXT_BYTES]; /* "" = cannot be read */
-    char library[SHA256_TEXT_BYTES]; /* "" = likewise, or the library is part of the program */
+    char program[SHA256_TEXT_BYTES]; /* "" = cannot be read, as below */
+    char library[SHA256_TEXT_BYTES]; /* the program's, if the library is a part of it */
 };
 
 /* Reads both files, some MB. */

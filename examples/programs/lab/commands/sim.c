@@ -409,8 +409,7 @@ static void record_hash(struct lab_store *store, const char *name)
         sha256_of(lab_text(file), strlen(lab_text(file)), hash);
     }
 
-    if (hash[0])
-        lab_store_setting(store, "scenario_sha256", hash);
+    lab_store_setting(store, "scenario_sha256", hash[0] ? hash : NULL);
 }
 
 /* Print, check and record a trial. Returns an exit status. */

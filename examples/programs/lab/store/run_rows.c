@@ -39,10 +39,8 @@ static void put_provenance(struct lab_store *store)
     lab_store_setting(store, "build_type", lab_build.type);
     lab_store_setting(store, "compiler", lab_build.compiler);
     lab_store_setting(store, "build_flags", lab_build.flags);
-    if (files->program[0])
-        lab_store_setting(store, "program_sha256", files->program);
-    if (files->library[0])
-        lab_store_setting(store, "library_sha256", files->library);
+    lab_store_setting(store, "program_sha256", files->program[0] ? files->program : NULL);
+    lab_store_setting(store, "library_sha256", files->library[0] ? files->library : NULL);
 }
 
 int64_t lab_store_begin_run(struct lab_store *store, const struct lab_store_run *run)
