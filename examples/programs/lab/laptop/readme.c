@@ -48,5 +48,5 @@ void laptop_readme(const struct laptop_records *records, FILE *to)
             fprintf(to, "  %-8s %s, power: %s\n", laptop_part_name(record->part),
                     record->started_at, laptop_supply_name(record->supply));
     }
-    fprintf(to, "\n%s", files);
+    fprintf(to, "Each database says which program recorded its runs.\n\n%s", files);
 }
