@@ -118,6 +118,7 @@ FOUND = [
     ("lab-merge", "malloc", "lab_store_merge"),
     ("lab-merge", "realloc", "lab_store_merge"),
     ("lab-sim-record", "unlink", "lab__store_settle"),
+    ("lab-sim-record", "fread", "lab_provenance_read"),
     ("lab-report", "strndup", "add_run"),
     ("lab-report", "strndup", "chart_session"),
     ("lab-replay", "calloc", "lab_simulate"),

@@ -48,11 +48,18 @@ what="the archive"
 mkdir "$work/unpacked"
 check "tar does not read it" tar xf "$lap/laptop.tar" -C "$work/unpacked"
 there=$work/unpacked/laptop
-for file in laptop.html machine.json parts.json plots/plots.gp plots/curve.csv probe.db sizes.db curve.db reserve.db corun.db \
+for file in README.txt LICENSE SHA256SUMS laptop.html machine.json parts.json plots/plots.gp plots/curve.csv probe.db sizes.db curve.db reserve.db corun.db \
     disturb.db; do
     check "$file is not in it" [ -s "$there/$file" ]
     same "$there/$file" "$lap/$file"
 done
+what="the archive's checksums"
+check "they are wrong" env -C "$there" sha256sum --quiet --strict -c SHA256SUMS
+equal "$(cd "$there" && find . -type f ! -name SHA256SUMS | sed 's,^\./,,' | LC_ALL=C sort)" \
+    "$(sed 's/^[0-9a-f]*  //' "$there/SHA256SUMS" | LC_ALL=C sort)" "files"
+same "$there/LICENSE" "$source/LICENSE"
+contains "$there/README.txt" "SHA-256 of the program: $(sha256sum <"$lab" | cut -d ' ' -f 1)" '^  curve    [0-9T:Z-]+, power: ' \
+    "cox-lab $("$lab" --version | sed 's/.* //') of Coxswain, commit "
 for csv in "$there"/plots/*.csv; do
     what="$csv"
     check "plots.gp does not name it" grep -q "'$(basename "$csv")' skip 1" "$there/plots/plots.gp"

@@ -71,6 +71,10 @@ small="--size 64x96 --rounds 2 --frames 12 -o $work/s.db"
 run 0 "one device" --devices cpu:1x1 --kernel tonemap $small
 contains out "device 0 alone" "oracle .* rows 96 of 96" "phase 0: frames 0 to 11, undisturbed" "energy: not measured" "run 1"
 contains out "0.00 GB of frames in memory"
+kernels=$(cd "$source/kernels" && LC_ALL=C find . -name '*.cl' -o -name '*.clh' | LC_ALL=C sort | sed 's,^\./,,' | xargs sha256sum |
+    sha256sum | cut -d ' ' -f 1)
+holds "SELECT value FROM setting WHERE name = 'kernel_sha256'" "$kernels"
+holds "SELECT value FROM setting WHERE name = 'program_sha256'" "$(sha256sum <"$lab" | cut -d ' ' -f 1)"
 holds "SELECT finished, kernel, columns, rows, frames, in_flight FROM run" "1|tonemap|64|96|12|1"
 holds "SELECT count(*) FROM frame JOIN session USING(session) WHERE kind = 'policy'" 12
 holds "SELECT count(*) FROM reference WHERE ns > 0 AND frames > 0" 2
@@ -112,7 +116,7 @@ if grep -q "The machine was BUSY" "$work/out"; then busy=1; else busy=0; fi
 holds "SELECT busy FROM run WHERE run = 3" "$busy"
 # The table, the database's summary and the report have the same figures for the same frames.
 awk '/^phase [0-9]/ { phase = $2 + 0 }
-    $1 ~ /^(adaptive|last-frame|single)$/ && NF > 10 { print phase, $1, $2, $3, $4, $5, $6, $7, $8, $9 }' "$work/out" |
+    $1 ~ /^(adaptive|last-frame|single)$/ && NF > 10 && !/ to / { print phase, $1, $2, $3, $4, $6, $7, $8, $9, $10 }' "$work/out" |
     sort >"$work/table"
 if [ "$sqlite" ]; then
     what="the summary of what was printed"
@@ -123,17 +127,44 @@ if [ "$sqlite" ]; then
     check "it is another" diff "$work/table" "$work/summary"
     what="the report of what was printed"
     awk '/^phase [0-9]/ { phase = $2 + 0 }
-        $1 ~ /^(adaptive|last-frame|single)$/ && NF > 10 { sub(/\*$/, "", $11); print $6, $5, $8, $7, $10, $11 }' "$work/out" |
+        $1 ~ /^(adaptive|last-frame|single)$/ && NF > 10 && !/ to / { sub(/\*$/, "", $12); print $7, $6, $9, $8, $11, $12 }' "$work/out" |
         sort >"$work/table"
     "$lab" report "$work/s.db" --run 3 -o "$work/s.html" >"$work/out" 2>"$work/err"
     sed -n '/<table class="headline/,/<\/table>/p' "$work/s.html" | grep '<td' | grep -v 'all frames' |
-        sed -e 's|</t[dh]>|;|g' -e 's|<[^>]*>||g' | awk -F';' '{ print $6, $7, $8, $9, $11, $13 }' | sort >"$work/page"
+        sed -e 's|</t[dh]>|;|g' -e 's|<[^>]*>||g' | awk -F';' '{ print $7, $8, $9, $10, $12, $14 }' | sort >"$work/page"
     equal "$(wc -l <"$work/table")" 9 "lines of the table"
     check "it is another" diff "$work/table" "$work/page"
     counts "$busy" "$work/s.html" 'class="busy"'
     contains "$work/s.html" 'the oracle'
     lacks "$work/s.html" 'No oracle was measured'
 fi
+
+# columns FILE: what is known of each policy's certainty in phase 0, by the keys
+columns() {
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $at["kind"] == "policy" && $at["phase"] == "0" {
+            line = $at["policy"]
+            n = split("p50_us p99_us p99_9_us mean_us_low mean_us_high p50_us_low p50_us_high p99_us_low p99_us_high p99_9_us_low " \
+                      "p99_9_us_high mean_over_first mean_over_first_low mean_over_first_high p99_over_first p99_over_first_low " \
+                      "p99_over_first_high", keys, " ")
+            for (i = 1; i <= n; i++)
+                line = line " " (keys[i] in at ? $at[keys[i]] : "no " keys[i])
+            print line }' "$1"
+}
+run 0 "policies in the same rounds" $two --policy single,static,ewma --frames 36 --csv
+columns "$work/out" >"$work/printed"
+equal "$(wc -l <"$work/printed")" 3 "policies"
+check "an interval without its figure" awk 'NF != (NR == 1 ? 12 : 18) || NR > 1 && !($14 <= $13 && $13 <= $15) { bad = 1 } END { exit bad }' \
+    "$work/printed"
+"$lab" report "$work/s.db" --run "$(sqlite3 "$work/s.db" "SELECT $last" 2>/dev/null || echo 4)" --csv >"$work/reported.csv" 2>"$work/err"
+columns "$work/reported.csv" >"$work/reported"
+what="certainty in the report"
+same "$work/printed" "$work/reported"
+run 0 "the same as a table" $two --policy single,static --frames 36
+contains out "^  95 % intervals +mean ms +p50 ms +p99 ms +p99.9 ms +T/single" "^  over single +mean +95 % +p99 +95 %"
+contains out "^  static +[0-9.]+ +[0-9.]+ to [0-9.]+ +[0-9.]+ +[0-9.]+ to [0-9.]+ +5 rounds"
+contains out "^  Uncertain: of 36 frames only 0 are above p99, 0 are above p99.9. 10 are needed: 1000 frames for p99, 10000 for p99.9.$"
+contains out "^  Too narrow: 95 % intervals of 5 blocks; use 10 or more.$"
 export POCL_AFFINITY=1
 run 0 "a hog where the device computes" $two --kernel work --ratio 2 --policy ewma --disturb hog@4:8
 contains out "on CPU [0-9]*, used by the first CPU device"
@@ -145,7 +176,7 @@ chunks:no-pool|0"
 run 0 "frames in flight" $two --in-flight 3 --policy ewma
 holds "SELECT in_flight FROM run WHERE run = $last" 3
 run 0 "a deadline that no frame keeps" $two --in-flight 3 --policy ewma --objective latency --deadline 0.001
-contains out "latency +mean ms +p50 ms +p99 ms +over 0.001 ms" "^ +ewma .* 100.00 %"
+contains out "latency +mean ms +p50 ms +p99 ms +p99.9 ms +over 0.001 ms" "^ +ewma .* 100.00 %"
 holds "SELECT objective, deadline_ns FROM run WHERE run = $last" "latency|1000"
 holds "SELECT over_deadline FROM summary WHERE run = $last" "1.0"
 holds "SELECT min(latency_ns >= wall_ns) FROM frame JOIN session USING(session) WHERE run = $last" 1
@@ -242,6 +273,7 @@ run 1 "two sides on a device that is not there" --devices no-such-device --reser
 
 # --- The user's own kernel --------------------------------------------------------------------------------------------
 run 0 "the example" $more --kernel "$sharpen" --policy adaptive,chunks --size 640x360
+holds "SELECT value FROM setting WHERE name = 'kernel_sha256'" "$(sha256sum <"$sharpen" | cut -d ' ' -f 1)"
 contains out "^kernel: sharpen.cl, 640 x 360" "^chunks: outputs equal those of device 0 alone, bit for bit, after 2 of 2 blocks"
 holds "SELECT kernel, (SELECT count(*) FROM setting WHERE name IN ('source', 'bindings') AND length(value) > 400) FROM run" \
     "sharpen.cl|2"

@@ -46,6 +46,14 @@ refute "a session database was made of nothing" [ -e "$work/r.db" ]
 # --- one scenario, three formats ---
 run 0 "a table" --scenario step-2 --policy last-frame,oracle --seeds 2
 contains out "^step-2: " "^  last-frame  *[0-9]" "^  oracle  *[0-9.]*  *1.000"
+contains out "^  95 % +mean +p99 +p99.5 +p99.9" "^  over last-frame +mean +95 % +least +median +most +p99 +95 % +least"
+contains out "^  Uncertain: of 800 frames only 8 are above p99, 4 are above p99.5, 0 are above p99.9. 10 are needed: 1000 frames for p99,"
+contains out "^  Too narrow: 95 % intervals of 2 seeds; use 10 or more."
+run 0 "enough seeds" --scenario step-2 --policy last-frame,single --seeds 10 --frames 1000
+lacks out "Too narrow"
+counts 0 out "Uncertain"
+run 0 "one seed has no interval" --scenario step-2 --policy last-frame,single --seeds 1
+lacks out "95 %"
 run 0 "CSV" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --csv
 counts 5 out ""
 counts 1 out "^scenario,policy,seeds,first_seed,frames,mean_us,oracle_us,joules,mean,p99"
@@ -65,11 +73,19 @@ if [ "$python" ]; then
     check "its JSON is not what it should be" python3 -c 'import json, sys
 data = json.load(open(sys.argv[1]))
 assert data["seeds"] == 2 and len(data["scenarios"]) == 2
-assert all(p["mean"] > 0.9 and p["refused"] == 0 for s in data["scenarios"] for p in s["policies"])' "$work/out"
+assert all(p["mean"] > 0.9 and p["refused"] == 0 for s in data["scenarios"] for p in s["policies"])
+for s in data["scenarios"]:
+    first, other = s["policies"]
+    assert first["mean_over_first"] is None and first["p99_over_first_most"] is None
+    assert all(p["mean_low"] <= p["mean"] <= p["mean_high"] and p["p99_low"] <= p["p99_5_high"] <= p["p99_9_high"]
+               for p in s["policies"])
+    ratio = other["mean"] / first["mean"]
+    assert abs(other["mean_over_first"] - ratio) < 1e-5 and other["mean_over_first_low"] <= ratio <= other["mean_over_first_high"]
+    assert other["mean_over_first_least"] <= other["mean_over_first_median"] <= other["mean_over_first_most"]' "$work/out"
 fi
 run 0 "several numbers of frames in flight" --scenario step-2 --policy ewma,last-frame --seeds 1 --in-flight 1,3 --csv
 counts 2 out "^step-2,ewma,"
-counts 2 out ",3,[0-9.]*\$"
+counts 2 out ",0,3,[0-9.]*,,*"
 run 0 "a summary" --scenario step-2,laptop-2 --policy ewma,adaptive --seeds 1 --frames 50 --in-flight 1,2 --summary --jobs 2
 counts 2 out "^all 2 scenarios, "
 counts 2 out "^  ewma  *[0-9.]*  *[0-9]*  *[0-9]*\$"
@@ -129,6 +145,19 @@ cp "$work/out" "$work/first"
 run 0 "two passes again" --scenario "$work/two.json" --seeds 2 --policy adaptive,chunks,oracle --in-flight 2
 sed -i '/recorded/d' "$work/first"
 same "$work/first" "$work/out"
+if [ "$sqlite" ]; then
+    what="what a recorded run was measured with"
+    setting() { sqlite3 "$work/p.db" "SELECT value FROM setting WHERE run = 1 AND name = '$1'"; }
+    equal "$(setting program_sha256)" "$(sha256sum <"$lab" | cut -d ' ' -f 1)" "the program's hash"
+    equal "$(setting scenario_sha256)" "$(sha256sum <"$work/two.json" | cut -d ' ' -f 1)" "the scenario's hash"
+    library=$(ldd "$lab" | sed -n 's/.*libcoxswain[^ ]* => \([^ ]*\) .*/\1/p')
+    [ -z "$library" ] || equal "$(setting library_sha256)" "$(sha256sum <"$library" | cut -d ' ' -f 1)" "the library's hash"
+    check "the commit is '$(setting commit)'" eval 'setting commit | grep -qxE "[0-9a-f]{40}(-dirty)?|unknown"'
+    check "the build is unknown" [ -n "$(setting build_type)$(setting compiler)" ]
+    run 0 "a built-in scenario" --scenario step-2 --seeds 1 --policy single --record "$work/b.db"
+    equal "$(sqlite3 "$work/b.db" "SELECT value FROM setting WHERE name = 'scenario_sha256'")" \
+        "$(sha256sum <"$source/examples/scenarios/step-2.json" | cut -d ' ' -f 1)"
+fi
 verb=replay
 prints ", adaptive: 120 splits, 0 grants: all the same" "decisions of recorded passes" --decisions "$work/p.db"
 verb=sim

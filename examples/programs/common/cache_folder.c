@@ -1,4 +1,4 @@
-/* The only file of the programs that uses internal functions of the library. So the library's checks
+/* With sha256.c the only file of the programs that uses internal functions of the library. So the library's checks
  * against other users' writes and links hold for all files in the folder.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cache_folder.h"

@@ -23,15 +23,26 @@ double quantile_of(double *values, size_t count, double share)
     return values[below] + (at - (double)below) * (values[below + 1] - values[below]);
 }
 
-double percentile_of(double *values, size_t count, unsigned percent)
+uint64_t rank_of(uint64_t count, unsigned per_mille)
+{
+    return (count * per_mille + 999) / 1000;
+}
+
+double per_mille_of(double *values, size_t count, unsigned per_mille)
 {
     if (count == 0)
         return 0;
+
     qsort(values, count, sizeof *values, by_value);
-    size_t place = (count * percent + 99) / 100;
+    size_t place = (size_t)rank_of(count, per_mille);
     if (place)
         place--;
     return values[place];
+}
+
+double percentile_of(double *values, size_t count, unsigned percent)
+{
+    return per_mille_of(values, count, 10 * percent);
 }
 
 double median_of(const double *values, size_t count, double *scratch)

@@ -1,5 +1,5 @@
 /* Files of the source tree that are embedded in the program: scenarios, the style sheet, the
- * schema.
+ * schema, the licence.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_EXAMPLES_LAB_TEXTS_H
 #define COX_EXAMPLES_LAB_TEXTS_H
@@ -9,7 +9,7 @@ struct lab_text {
     const char *text;
 };
 
-/* In the order of the names. */
+/* Scenarios in the order of the names. */
 extern const struct lab_text lab_texts[];
 
 /* The text with that name, or "". */

@@ -409,9 +409,9 @@ static struct lab_run_reference reference_of(double solo_0, double solo_1, doubl
 {
     return (struct lab_run_reference){
         .device_count = 2,
-        .solo = {{solo_0, solo_0, solo_0, solo_0, 30}, {solo_1, solo_1, solo_1, solo_1, 30}},
+        .solo = {{solo_0, solo_0, solo_0, solo_0, solo_0, 30}, {solo_1, solo_1, solo_1, solo_1, solo_1, 30}},
         .best_solo = solo_1 < solo_0,
-        .oracle = {.spread = {oracle, oracle, oracle, oracle, 30}}};
+        .oracle = {.spread = {oracle, oracle, oracle, oracle, oracle, 30}}};
 }
 
 static struct lab_run_figures figures;
@@ -488,7 +488,7 @@ Test(lab_run, what_goes_to_a_terminal_is_plain)
 
 Test(lab_run, settled_is_when_most_frames_stay_near_the_oracle)
 {
-    struct lab_spread oracle = {100, 100, 104, 104, 30};
+    struct lab_spread oracle = {100, 100, 104, 104, 104, 30};
     all_take(104);
     cr_assert_eq(lab_run_settled(frames, 0, FRAMES, &oracle), 0);
     frames[10].ns = frames[11].ns = 200;

@@ -4,9 +4,11 @@
 #include "common/policies/registry.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
+#include "lab/provenance.h"
 #include "lab/sim/trial.h"
 #include "lab/sim/trial_output.h"
 #include "lab/sim/record_simulation.h"
+#include "lab/texts.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -328,6 +330,7 @@ static bool load_all(const struct sim_options *options, struct lab_scenario **sc
 /* A scenario with one number of frames in flight. */
 struct trial {
     const struct lab_scenario *scenario;
+    const char *source; /* its name, or its file */
     struct lab_sim_options sim;
     struct lab_figures *figures; /* of each policy */
     cox_status status;
@@ -393,6 +396,22 @@ static void report_failure(const struct sim_options *options, const struct trial
     lab_fail("%s: %s: %s", scenario, lab_policy_name(options->policies[trial->failed]), what);
 }
 
+/* The hash of the scenario's file, as an addition to the run that was recorded last. */
+static void record_hash(struct lab_store *store, const char *name)
+{
+    const size_t length = strlen(name);
+    char file[LAB_NAME_MAX + 8], hash[SHA256_TEXT_BYTES];
+
+    if (strchr(name, '/') || (length > 5 && strcmp(name + length - 5, ".json") == 0)) {
+        sha256_of_file(name, hash);
+    } else {
+        snprintf(file, sizeof file, "%s.json", name);
+        sha256_of(lab_text(file), strlen(lab_text(file)), hash);
+    }
+
+    lab_store_setting(store, "scenario_sha256", hash[0] ? hash : NULL);
+}
+
 /* Print, check and record a trial. Returns an exit status. */
 static int finish_trial(struct out *out, const struct trial *trial)
 {
@@ -420,6 +439,8 @@ static int finish_trial(struct out *out, const struct trial *trial)
         lab_fail("%s: %s", scenario->name, why);
         return LAB_BAD;
     }
+    if (options->store)
+        record_hash(options->store, trial->source);
 
     return LAB_OK;
 }
@@ -532,6 +553,7 @@ static int run_all(const struct sim_options *options, struct lab_scenario *const
             struct trial *trial = &trials.list[trials.count++];
 
             trial->scenario = scenarios[i];
+            trial->source = options->scenarios[i];
             trial->sim = options->sim;
             trial->sim.in_flight = options->in_flight[n];
         }

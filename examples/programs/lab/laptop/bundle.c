@@ -1,12 +1,16 @@
-/* The results: the page, the plots' files, the description of the machine, the archive.
+/* The results: the page, the plots' files, the description of the machine, the archive with a README,
+ * the licence and checksums.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "bundle.h"
 #include "archive.h"
 #include "common/json.h"
 #include "common/host_machine.h"
 #include "common/outfile.h"
+#include "common/sha256.h"
 #include "lab/fail.h"
+#include "lab/texts.h"
 #include "part_plots.h"
+#include "readme.h"
 #include "summary.h"
 
 #include <coxswain/version.h>
@@ -21,7 +25,7 @@ static const char archive_name[] = "laptop.tar", archive_prefix[] = "laptop";
 /* Files of the archive, in its order. */
 struct files {
     uint32_t count;
-    char names[96][64];
+    char names[128][64];
 };
 
 static void add_file(struct files *files, const char *name)
@@ -157,6 +161,47 @@ static bool write_machine(const struct laptop_options *options,
     return end_file(&writer, files);
 }
 
+/* --- What comes with the results -------------------------------------------------------------- */
+
+static bool write_papers(const struct laptop_records *records, struct files *files)
+{
+    struct writer writer;
+    FILE *to = begin_file(&writer, "README.txt");
+
+    if (!to)
+        return false;
+    laptop_readme(records, to);
+    if (!end_file(&writer, files))
+        return false;
+
+    to = begin_file(&writer, "LICENSE");
+    if (!to)
+        return false;
+    fputs(lab_text("LICENSE"), to);
+    return end_file(&writer, files);
+}
+
+/* Of all files so far, as `sha256sum -c` reads them. */
+static bool write_checksums(struct files *files)
+{
+    static const char name[] = "SHA256SUMS";
+    char hash[SHA256_TEXT_BYTES];
+    struct writer writer;
+    FILE *to = begin_file(&writer, name);
+
+    if (!to)
+        return false;
+
+    for (uint32_t i = 0; i < files->count; i++) {
+        if (!sha256_of_file(files->names[i], hash)) {
+            outfile_abandon(&writer.file);
+            return lab_fail("%s: %s: %s", name, files->names[i], strerror(errno));
+        }
+        fprintf(to, "%s  %s\n", hash, files->names[i]);
+    }
+    return end_file(&writer, files);
+}
+
 /* --- The archive ------------------------------------------------------------------------------ */
 
 static bool write_archive(const struct files *files)
@@ -269,12 +314,13 @@ static bool write_files(struct laptop_page *page, struct files *files)
 
     /* A part without findings does not prevent the results of the others. */
     const bool whole = make_findings(page);
-    if (!write_page(page, files) || !write_plots(page, files) ||
+    if (!write_papers(page->records, files) || !write_page(page, files) ||
+        !write_plots(page, files) ||
         !write_machine(page->options, page->machine, &page->about, files))
         return false;
 
     add_parts(page->records, files);
-    if (!write_archive(files))
+    if (!write_checksums(files) || !write_archive(files))
         return false;
 
     printf("\npage: %s/laptop.html\narchive: %s/%s, %u files\n", page->options->folder,

@@ -5,7 +5,7 @@
 #define COX_EXAMPLES_LAB_LAPTOP_SOURCE_H
 
 #include "lab/report/reader.h"
-#include "lab/run/bootstrap.h"
+#include "lab/statistics/bootstrap.h"
 #include "progress.h"
 #include "lab/plot/plot.h"
 

@@ -69,8 +69,12 @@ bool chapter_is_oracle(const struct chapter *chapter, uint32_t policy);
 
 /* --- The parts -------------------------------------------------------------------------------- */
 
-/* results_part.c: the finding, the table, the warnings, the charts that compare policies. */
+/* results_part.c: the finding, the table, the warnings; the charts that compare policies. */
 void chapter_results(const struct chapter *chapter);
+void chapter_comparisons(const struct chapter *chapter);
+
+/* certainty_part.c: intervals, and each policy against the first. False if out of memory. */
+bool chapter_certainty(const struct chapter *chapter);
 
 /* policy_part.c: one policy over time, its reasons and shares. False if out of memory. */
 bool chapter_policy_part(const struct chapter *chapter, uint32_t policy);

@@ -135,7 +135,9 @@ static bool run_chapter(struct html *out, const struct report_source *source,
         html_raw(out, "<p class=\"lede\">No frames of a policy were recorded in this run.</p>\n");
     } else {
         chapter_results(&chapter);
-        good = policy_parts(&chapter);
+        good = chapter_certainty(&chapter);
+        chapter_comparisons(&chapter);
+        good = good && policy_parts(&chapter);
     }
     html_raw(out, "<h2 class=\"part\">The machine and the method</h2>\n");
     chapter_machine(&chapter);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "figure_rows.h"
-#include "policy_figures.h"
+#include "certainty.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,13 +14,35 @@ static void put_whole(struct lab_rows *rows, const char *key, double value)
         lab_rows_unknown(rows, key);
 }
 
-static void put_figures(struct lab_rows *rows, const struct report_figures *figures)
+static void put_interval(struct lab_rows *rows, const char *low, const char *high,
+                         const struct lab_interval *interval, double scale)
+{
+    lab_rows_number(rows, low, interval->low / scale);
+    lab_rows_number(rows, high, interval->high / scale);
+}
+
+static void put_pair(struct lab_rows *rows, const struct lab_pair *pair)
+{
+    lab_rows_number(rows, "mean_over_first", pair->mean);
+    put_interval(rows, "mean_over_first_low", "mean_over_first_high", &pair->mean_interval, 1);
+    lab_rows_number(rows, "p99_over_first", pair->p99);
+    put_interval(rows, "p99_over_first_low", "p99_over_first_high", &pair->p99_interval, 1);
+}
+
+static void put_figures(struct lab_rows *rows, const struct report_figures *figures,
+                        const struct report_certainty *sure)
 {
     lab_rows_count(rows, "frames", figures->frames);
     lab_rows_count(rows, "failed", figures->failed);
     lab_rows_number(rows, "mean_us", figures->mean_ns / 1e3);
+    put_interval(rows, "mean_us_low", "mean_us_high", &sure->of.mean, 1e3);
     lab_rows_number(rows, "p50_us", figures->p50_ns / 1e3);
+    put_interval(rows, "p50_us_low", "p50_us_high", &sure->of.p50, 1e3);
     lab_rows_number(rows, "p99_us", figures->p99_ns / 1e3);
+    put_interval(rows, "p99_us_low", "p99_us_high", &sure->of.p99, 1e3);
+    lab_rows_number(rows, "p99_9_us", figures->p999_ns / 1e3);
+    put_interval(rows, "p99_9_us_low", "p99_9_us_high", &sure->of.p999, 1e3);
+    put_pair(rows, &sure->over_first);
     lab_rows_number(rows, "mean_over_oracle", figures->over_oracle);
     lab_rows_number(rows, "p50_over_oracle", figures->p50_over_oracle);
     lab_rows_number(rows, "mean_over_single", figures->over_best);
@@ -40,8 +62,10 @@ static bool put_row(struct lab_rows *rows, const struct report_run *run, uint32_
 {
     const char *name = run->policies[policy];
     struct report_figures figures;
+    struct report_certainty sure;
 
-    if (!report_figures(run, policy, phase, &figures))
+    if (!report_figures(run, policy, phase, &figures) ||
+        !report_certainty(run, policy, phase, &sure))
         return false;
 
     lab_rows_open(rows);
@@ -62,7 +86,7 @@ static bool put_row(struct lab_rows *rows, const struct report_run *run, uint32_
 
     lab_rows_text(rows, "kind", strcmp(name, "oracle") == 0 ? "oracle" : "policy");
     lab_rows_text(rows, "policy", name);
-    put_figures(rows, &figures);
+    put_figures(rows, &figures, &sure);
     lab_rows_number(rows, "foreign_load", run->foreign_load);
     lab_rows_close(rows);
     return true;

@@ -16,6 +16,28 @@ static void fact(struct html *out, const char *name, const char *text)
     html_raw(out, "</dd></div>");
 }
 
+/* What the run was measured with. */
+static void provenance(const struct chapter *chapter)
+{
+    struct html *out = chapter->out;
+    const struct report_run *run = chapter->run;
+
+    fact(out, "Recorded by", run->version);
+    fact(out, "Commit", run->commit);
+    if (run->build_type && run->compiler) {
+        html_raw(out, "<div><dt>Build</dt><dd>");
+        html_text(out, run->build_type);
+        html_raw(out, ", ");
+        html_text(out, run->compiler);
+        html_raw(out, "</dd></div>");
+    }
+    fact(out, "Build flags", run->build_flags);
+    fact(out, "Program, SHA-256", run->program_sha256);
+    fact(out, "Library, SHA-256", run->library_sha256);
+    fact(out, "Kernel, SHA-256", run->kernel_sha256);
+    fact(out, "Scenario, SHA-256", run->scenario_sha256);
+}
+
 static void facts(const struct chapter *chapter)
 {
     struct html *out = chapter->out;
@@ -26,7 +48,7 @@ static void facts(const struct chapter *chapter)
     fact(out, "System", run->system);
     fact(out, "Started", run->started_at);
     fact(out, "Command", run->command);
-    fact(out, "Recorded by", run->version);
+    provenance(chapter);
     fact(out, run_is_simulated(run) ? "Scenario" : "Kernel", run->kernel);
     fact(out, "Ratio", run->ratio);
     fact(out, "Reserved core", run->reserved_core);

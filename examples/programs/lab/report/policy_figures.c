@@ -154,6 +154,9 @@ static void finish_figures(const struct sums *sums, double *times, size_t sessio
     out->mean_ns = value_of(sums->mean);
     out->p50_ns = percentile(times, out->frames, 50);
     out->p99_ns = percentile(times, out->frames, 99);
+    out->p999_ns = NAN;
+    if (out->frames)
+        out->p999_ns = per_mille_of(times, out->frames, 999);
     out->least_ns = percentile(times, out->frames, 0);
     out->most_ns = percentile(times, out->frames, 100);
     out->over_oracle = value_of(sums->over_oracle);

@@ -15,7 +15,7 @@
 struct report_figures {
     size_t frames; /* that did not fail */
     size_t failed;
-    double mean_ns, p50_ns, p99_ns, least_ns, most_ns;
+    double mean_ns, p50_ns, p99_ns, p999_ns, least_ns, most_ns;
     double over_oracle; /* sum of T / sum of T_oracle: mean against mean */
     double over_best;   /* the same with the best single device of the frame's phase */
     /* Median against median; over all phases the sums of them, each as often as it has frames. */

@@ -229,6 +229,7 @@ static void headline_row(const struct chapter *chapter, const struct columns *co
     table_cell_ms(out, figures->mean_ns, LEAST(mean_ns));
     table_cell_ms(out, figures->p50_ns, LEAST(p50_ns));
     table_cell_ms(out, figures->p99_ns, LEAST(p99_ns));
+    table_cell_ms(out, figures->p999_ns, LEAST(p999_ns));
     if (columns->oracle) {
         table_cell(out, CELL_RATIO, figures->over_oracle, LEAST(over_oracle));
         table_cell(out, CELL_RATIO, figures->p50_over_oracle, LEAST(p50_over_oracle));
@@ -262,14 +263,14 @@ static void headline_head(const struct chapter *chapter, const struct columns *c
 {
     static const char one[] = "<th scope=\"col\" rowspan=\"2\">";
     static const char two[] = "<th scope=\"colgroup\" colspan=\"2\">";
-    static const char three[] = "<th scope=\"colgroup\" colspan=\"3\">";
+    static const char four[] = "<th scope=\"colgroup\" colspan=\"4\">";
     static const char pair[] = "<th scope=\"col\">mean</th><th scope=\"col\">p50</th>";
     struct html *out = chapter->out;
 
     html_format(out, "<thead><tr>%sPolicy</th>", one);
     if (phases)
         html_format(out, "%sPhase</th>", one);
-    html_format(out, "%sFrames</th>%sFrame time T, ms</th>", one, three);
+    html_format(out, "%sFrames</th>%sFrame time T, ms</th>", one, four);
     if (columns->oracle)
         html_format(out, "%sT ÷ T<sub>oracle</sub></th>", two);
     if (columns->best)
@@ -289,7 +290,7 @@ static void headline_head(const struct chapter *chapter, const struct columns *c
         html_format(out, "%sEnergy<i>J per frame</i></th>", one);
 
     /* The second row: under T, and under the two quotients. */
-    html_format(out, "</tr><tr>%s<th scope=\"col\">p99</th>", pair);
+    html_format(out, "</tr><tr>%s<th scope=\"col\">p99</th><th scope=\"col\">p99.9</th>", pair);
     if (columns->oracle)
         html_raw(out, pair);
     if (columns->best)
@@ -377,7 +378,7 @@ static void comparison(const struct chapter *chapter, const char *title, const c
     html_free(&drawings);
 }
 
-static void comparisons(const struct chapter *chapter)
+void chapter_comparisons(const struct chapter *chapter)
 {
     comparison(chapter, "Frame times",
                "Distribution of frame times, with the median and the 99th percentile.",
@@ -414,5 +415,4 @@ void chapter_results(const struct chapter *chapter)
     lede(chapter);
     headline_table(chapter);
     warnings(chapter);
-    comparisons(chapter);
 }

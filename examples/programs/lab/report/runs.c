@@ -52,8 +52,14 @@ static bool add_run(struct reader *reader, sqlite3_stmt *row, void *into)
 /* Databases of earlier versions have no such table. */
 static bool read_settings(struct reader *reader, struct report_run *run)
 {
-    static const char *const names[] = {"reserve", "reserved_core", "ratio"};
-    char **const texts[] = {&run->reserve, &run->reserved_core, &run->ratio};
+    static const char *const names[] = {"reserve",       "reserved_core",  "ratio",
+                                        "commit",        "build_type",     "compiler",
+                                        "build_flags",   "program_sha256", "library_sha256",
+                                        "kernel_sha256", "scenario_sha256"};
+    char **const texts[] = {&run->reserve,       &run->reserved_core,  &run->ratio,
+                            &run->commit,        &run->build_type,     &run->compiler,
+                            &run->build_flags,   &run->program_sha256, &run->library_sha256,
+                            &run->kernel_sha256, &run->scenario_sha256};
     sqlite3_stmt *statement;
     double tables;
 
@@ -401,9 +407,12 @@ bool report_read(const char *path, int64_t run, struct report_source *out, char 
 
 static void free_run(struct report_run *run)
 {
-    char *const texts[] = {run->source, run->started_at, run->version,       run->host,
-                           run->system, run->command,    run->kernel,        run->objective,
-                           run->meter,  run->reserve,    run->reserved_core, run->ratio};
+    char *const texts[] = {
+        run->source,         run->started_at,     run->version,       run->host,
+        run->system,         run->command,        run->kernel,        run->objective,
+        run->meter,          run->reserve,        run->reserved_core, run->ratio,
+        run->commit,         run->build_type,     run->compiler,      run->build_flags,
+        run->program_sha256, run->library_sha256, run->kernel_sha256, run->scenario_sha256};
 
     free_texts(texts, COUNT(texts));
     free_texts(run->passes, COX_PASSES_MAX);

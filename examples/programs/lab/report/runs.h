@@ -105,6 +105,10 @@ struct report_run {
     bool busy;           /* other programs used so much that the figures are unreliable */
     bool finished;
     char *reserve, *reserved_core, *ratio; /* settings of a run on devices */
+
+    /* What it was measured with; NULL in databases of earlier versions. */
+    char *commit, *build_type, *compiler, *build_flags;
+    char *program_sha256, *library_sha256, *kernel_sha256, *scenario_sha256;
     uint32_t device_count, group_count, phase_count, policy_count;
     uint32_t pass_count; /* of a frame; at least 1 */
     char *passes[COX_PASSES_MAX];

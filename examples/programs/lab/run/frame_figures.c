@@ -78,7 +78,8 @@ static struct lab_spread spread_of(double *ns, size_t count)
     struct lab_spread spread = {.count = count,
                                 .p50_ns = percentile_of(ns, count, 50),
                                 .p90_ns = percentile_of(ns, count, 90),
-                                .p99_ns = percentile_of(ns, count, 99)};
+                                .p99_ns = percentile_of(ns, count, 99),
+                                .p999_ns = per_mille_of(ns, count, 999)};
 
     for (size_t i = 0; i < count; i++)
         spread.mean_ns += ns[i] / (double)count;

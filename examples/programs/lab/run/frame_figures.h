@@ -4,8 +4,8 @@
 #ifndef COX_EXAMPLES_LAB_RUN_FRAME_FIGURES_H
 #define COX_EXAMPLES_LAB_RUN_FRAME_FIGURES_H
 
-#include "bootstrap.h"
 #include "disturb.h"
+#include "lab/statistics/bootstrap.h"
 #include "sweep.h"
 
 /* One frame of a policy. */

@@ -10,7 +10,7 @@ static void record_settings(const struct run *run)
     struct lab_store *store = run->command->store;
     const struct lab_user_kernel *user = run->command->user;
     struct cox_host_info host;
-    char number[16];
+    char number[16], hash[SHA256_TEXT_BYTES];
 
     cox_runtime_host_info(run->runtime, &host);
     lab_store_setting(store, "reserve", lab_run_reserve_name(run->command->reserve));
@@ -23,6 +23,8 @@ static void record_settings(const struct run *run)
         lab_store_setting(store, "work", number);
     }
 
+    lab_kernel_sha256(run->kernel, hash);
+    lab_store_setting(store, "kernel_sha256", hash);
     if (user) {
         lab_store_setting(store, "source", user->source);
         lab_store_setting(store, "bindings", user->json);

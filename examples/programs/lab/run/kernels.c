@@ -2,6 +2,7 @@
 #include "kernels.h"
 #include "user_pipeline.h"
 #include "common/work.h"
+#include "lab/build.h"
 #include "lab/refuse.h"
 
 #include <coxswain/filter.h>
@@ -99,6 +100,18 @@ static const char *name_of(const struct lab_kernel_params *params)
 const char *lab_kernel_name(const struct lab_kernel *kernel)
 {
     return name_of(&kernel->params);
+}
+
+void lab_kernel_sha256(const struct lab_kernel *kernel, char text[SHA256_TEXT_BYTES])
+{
+    const struct lab_kernel_params *params = &kernel->params;
+
+    if (params->kind == LAB_KERNEL_USER)
+        sha256_of(params->user->source, strlen(params->user->source), text);
+    else if (params->kind == LAB_KERNEL_WORK)
+        sha256_of(work_source, strlen(work_source), text);
+    else
+        snprintf(text, SHA256_TEXT_BYTES, "%s", lab_build.kernels_sha256);
 }
 
 /* Add a buffer of `rows` rows to the frame. Returns its pitch. */

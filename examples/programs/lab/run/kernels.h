@@ -7,6 +7,7 @@
 #define COX_EXAMPLES_LAB_KERNELS_H
 
 #include "bindings.h"
+#include "common/sha256.h"
 
 enum lab_kernel_kind {
     LAB_KERNEL_TONEMAP,
@@ -44,6 +45,9 @@ double lab_kernel_gigabytes(const struct lab_kernel *kernel);
 
 /* "tonemap", or the name of the user's file. */
 const char *lab_kernel_name(const struct lab_kernel *kernel);
+
+/* SHA-256 of its source: of the user's file; of all kernels of the library for one of its own. */
+void lab_kernel_sha256(const struct lab_kernel *kernel, char text[SHA256_TEXT_BYTES]);
 
 uint32_t lab_kernel_columns(const struct lab_kernel *kernel);
 uint32_t lab_kernel_rows(const struct lab_kernel *kernel);

@@ -6,6 +6,7 @@
 #include "disturb.h"
 #include "kernels.h"
 #include "lab/rows.h"
+#include "lab/statistics/bootstrap.h"
 
 #include <coxswain/sched.h>
 
@@ -18,7 +19,7 @@ enum {
 
     /* Frames of a policy in a row, for each frame in flight. With several in flight also those of a
      * reference. */
-    LAB_RUN_BLOCK = 8,
+    LAB_RUN_BLOCK = LAB_BLOCK_FRAMES,
 
     /* Frames of a reference in a row with one in flight. The first one is dropped: the caches are
      * full of other data. */

@@ -5,6 +5,23 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Compare with the policy named first. */
+static bool compare_with_first(const struct run *run, uint32_t policy,
+                               const struct lab_run_range *range, struct lab_blocks *own,
+                               struct lab_pair *out)
+{
+    struct lab_blocks first = {0};
+
+    *out = lab_no_pair;
+    if (policy == 0)
+        return true;
+
+    lab_run_blocks_of(run->frames[0], range, lab__run_block(run->options), &first);
+    const bool good = lab_bootstrap_pair(own, &first, out);
+    lab_blocks_free(&first);
+    return good;
+}
+
 /* The confidence of one policy's figures in one phase, and the effect of a reserved core. */
 static bool certainty_of(const struct run *run, uint32_t policy, const struct lab_run_range *range,
                          uint32_t phase, struct lab_run_certainty *out)
@@ -20,7 +37,10 @@ static bool certainty_of(const struct run *run, uint32_t policy, const struct la
     lab_run_blocks_of_turns(&sweep->candidates[run->reference[phase].best_solo], sweep->turn,
                             &single);
 
-    bool good = lab_bootstrap(&own, &single, &out->of);
+    out->blocks = own.blocks;
+
+    bool good = lab_bootstrap(&own, &single, &out->of) &&
+                compare_with_first(run, policy, range, &own, &out->over_first);
     if (good && lab_sides_is_second(run->command->sides)) {
         const struct lab_run_frame *other = &run->command->shared->frames[policy * frames];
         const struct lab_run_reference *reference = &run->reference[phase];

@@ -71,8 +71,10 @@ struct command {
 
 /* The confidence of one policy's figures in one phase. */
 struct lab_run_certainty {
-    struct lab_intervals of; /* ratio: T/single, of medians */
-    double over_off;         /* with a reserved core over without, medians; NaN = not compared */
+    struct lab_intervals of;    /* ratio: T/single, of medians */
+    uint32_t blocks;            /* that the intervals come from */
+    struct lab_pair over_first; /* the policy named first, in the same rounds */
+    double over_off;            /* with a reserved core over without, medians; NaN = not compared */
     struct lab_interval over_off_interval;
 };
 

@@ -80,7 +80,7 @@ void lab_sweep_undo(struct lab_sweep *sweep);
 
 /* Order statistics of one candidate; all 0 without samples. */
 struct lab_spread {
-    double mean_ns, p50_ns, p90_ns, p99_ns;
+    double mean_ns, p50_ns, p90_ns, p99_ns, p999_ns;
     size_t count;
 };
 struct lab_spread lab_spread_of(const double *ns, size_t count);

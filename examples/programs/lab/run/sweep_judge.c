@@ -32,6 +32,7 @@ struct lab_spread lab_spread_of(const double *ns, size_t count)
     spread.p50_ns = quantile_of(sorted, count, 0.5);
     spread.p90_ns = quantile_of(sorted, count, 0.9);
     spread.p99_ns = quantile_of(sorted, count, 0.99);
+    spread.p999_ns = quantile_of(sorted, count, 0.999);
 
     free(sorted);
     return spread;

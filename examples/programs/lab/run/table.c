@@ -1,5 +1,6 @@
 /* The results of a run: tables for people, and rows for programs.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "lab/statistics/tail.h"
 #include "state.h"
 
 #include <inttypes.h>
@@ -7,8 +8,8 @@
 
 static void print_spread(const char *name, const struct lab_spread *spread)
 {
-    printf("  %-18s %9.3f %9.3f %9.3f", name, spread->mean_ns / 1e6, spread->p50_ns / 1e6,
-           spread->p99_ns / 1e6);
+    printf("  %-18s %9.3f %9.3f %9.3f %9.3f", name, spread->mean_ns / 1e6, spread->p50_ns / 1e6,
+           spread->p99_ns / 1e6, spread->p999_ns / 1e6);
 }
 
 static void print_references(const struct run *run, const struct lab_run_reference *reference)
@@ -69,17 +70,61 @@ static void print_certainties(const struct run *run, uint32_t phase)
 {
     const struct lab_run_options *options = run->options;
 
-    printf("  95 %% intervals      %20s %20s %20s %20s\n", "mean ms", "p50 ms", "p99 ms",
-           "T/single");
+    printf("  95 %% intervals      %20s %20s %20s %20s %20s\n", "mean ms", "p50 ms", "p99 ms",
+           "p99.9 ms", "T/single");
     for (uint32_t i = 0; i < options->policy_count; i++) {
         const struct lab_run_certainty *sure = &run->certainties[i * run->phase_count + phase];
         printf("  %-18s", options->policies[i].name);
         print_interval(&sure->of.mean, 1e6);
         print_interval(&sure->of.p50, 1e6);
         print_interval(&sure->of.p99, 1e6);
+        print_interval(&sure->of.p999, 1e6);
         print_interval(&sure->of.ratio, 1);
         putchar('\n');
     }
+}
+
+/* Each policy over the one named first, in the same rounds. */
+static void print_pairs(const struct run *run, uint32_t phase)
+{
+    const struct lab_run_options *options = run->options;
+    char title[48];
+
+    snprintf(title, sizeof title, "over %s", options->policies[0].name);
+    printf("  %-18s %9s %20s %9s %20s\n", title, "mean", "95 %", "p99", "95 %");
+
+    for (uint32_t i = 1; i < options->policy_count; i++) {
+        const struct lab_pair *pair = &run->certainties[i * run->phase_count + phase].over_first;
+
+        printf("  %-18s %9.3f", options->policies[i].name, pair->mean);
+        print_interval(&pair->mean_interval, 1);
+        printf(" %9.3f", pair->p99);
+        print_interval(&pair->p99_interval, 1);
+        printf("  %" PRIu32 " rounds\n", pair->blocks);
+    }
+}
+
+/* If figures of the table rest on few frames. */
+static void warn_of_few(const struct run *run, uint32_t phase)
+{
+    static const unsigned shown[] = {500, 990, 999, 0};
+    uint64_t least = UINT64_MAX;
+    uint32_t blocks = UINT32_MAX;
+    char text[LAB_TAIL_TEXT_BYTES];
+
+    for (uint32_t i = 0; i < run->options->policy_count; i++) {
+        const uint32_t at = i * run->phase_count + phase;
+
+        if (run->figures[at].frames < least)
+            least = run->figures[at].frames;
+        if (run->certainties[at].blocks < blocks)
+            blocks = run->certainties[at].blocks;
+    }
+
+    if (lab_tail_warning(least, shown, text, sizeof text))
+        printf("  %s\n", text);
+    if (lab_blocks_warning(blocks, "blocks", text, sizeof text))
+        printf("  %s\n", text);
 }
 
 /* From submission to delivery. */
@@ -87,7 +132,7 @@ static void print_latencies(const struct run *run, uint32_t phase)
 {
     const struct lab_run_options *options = run->options;
 
-    printf("  %-18s %9s %9s %9s", "latency", "mean ms", "p50 ms", "p99 ms");
+    printf("  %-18s %9s %9s %9s %9s", "latency", "mean ms", "p50 ms", "p99 ms", "p99.9 ms");
     if (options->deadline_ns)
         printf("  over %g ms", (double)options->deadline_ns / 1e6);
     putchar('\n');
@@ -174,16 +219,18 @@ static void print_tables(const struct run *run)
         const struct lab_phase *phase = &run->phases[p];
         printf("\nphase %u: frames %" PRIu64 " to %" PRIu64 ", %s\n", p, phase->first_frame,
                phase->end_frame - 1, phase->text);
-        printf("  %-18s %9s %9s %9s %9s %9s %9s %9s %7s %8s %7s %9s\n", "", "mean ms", "p50 ms",
-               "p99 ms", "T/oracle", "by means", "T/single", "by means", "effic.", "changes",
-               "settled", "J/frame");
+        printf("  %-18s %9s %9s %9s %9s %9s %9s %9s %9s %7s %8s %7s %9s\n", "", "mean ms", "p50 ms",
+               "p99 ms", "p99.9 ms", "T/oracle", "by means", "T/single", "by means", "effic.",
+               "changes", "settled", "J/frame");
 
         print_references(run, &run->reference[p]);
         for (uint32_t i = 0; i < options->policy_count; i++)
             print_figures(options->policies[i].name, &run->figures[i * run->phase_count + p],
                           p == 0);
-        if (options->repeats > 1)
-            print_certainties(run, p);
+        print_certainties(run, p);
+        if (options->policy_count > 1)
+            print_pairs(run, p);
+        warn_of_few(run, p);
         if (options->deadline_ns || options->objective == COX_OBJECTIVE_LATENCY)
             print_latencies(run, p);
     }
@@ -210,7 +257,8 @@ static void print_tables(const struct run *run)
 /* The figures of a reference. */
 static const struct lab_run_figures no_figures = {.frames = 0};
 static const struct lab_run_certainty unknown = {
-    .of = {{NAN, NAN}, {NAN, NAN}, {NAN, NAN}, {NAN, NAN}},
+    .of = {{NAN, NAN}, {NAN, NAN}, {NAN, NAN}, {NAN, NAN}, {NAN, NAN}, {NAN, NAN}},
+    .over_first = {0, NAN, NAN, {NAN, NAN}, {NAN, NAN}},
     .over_off = NAN,
     .over_off_interval = {NAN, NAN}};
 
@@ -245,6 +293,14 @@ static void put_count(struct lab_rows *rows, const char *key, bool known, uint64
         lab_rows_unknown(rows, key);
 }
 
+static void put_pair(struct lab_rows *rows, const struct lab_pair *pair)
+{
+    lab_rows_number(rows, "mean_over_first", pair->mean);
+    put_interval(rows, "mean_over_first_low", "mean_over_first_high", &pair->mean_interval, 1);
+    lab_rows_number(rows, "p99_over_first", pair->p99);
+    put_interval(rows, "p99_over_first_low", "p99_over_first_high", &pair->p99_interval, 1);
+}
+
 static void put_row(struct lab_rows *rows, const struct run *run, const struct row *row)
 {
     const struct lab_run_figures *figures = row->figures;
@@ -275,6 +331,9 @@ static void put_row(struct lab_rows *rows, const struct run *run, const struct r
     put_interval(rows, "p50_us_low", "p50_us_high", &sure->of.p50, 1e3);
     put_number(rows, "p99_us", times, row->spread->p99_ns / 1e3);
     put_interval(rows, "p99_us_low", "p99_us_high", &sure->of.p99, 1e3);
+    put_number(rows, "p99_9_us", times, row->spread->p999_ns / 1e3);
+    put_interval(rows, "p99_9_us_low", "p99_9_us_high", &sure->of.p999, 1e3);
+    put_pair(rows, &sure->over_first);
 
     put_number(rows, "mean_over_oracle", own, figures->mean_over_oracle);
     put_number(rows, "p50_over_oracle", own, figures->over_oracle);
@@ -291,6 +350,7 @@ static void put_row(struct lab_rows *rows, const struct run *run, const struct r
     put_number(rows, "latency_mean_us", own, figures->latency.mean_ns / 1e3);
     put_number(rows, "latency_p50_us", own, figures->latency.p50_ns / 1e3);
     put_number(rows, "latency_p99_us", own, figures->latency.p99_ns / 1e3);
+    put_number(rows, "latency_p99_9_us", own, figures->latency.p999_ns / 1e3);
     put_number(rows, "over_deadline", own && run->options->deadline_ns, figures->late);
     put_number(rows, "joules", own && figures->joules >= 0, figures->joules);
     put_count(rows, "outputs_compared", row->compared > 0, row->compared);

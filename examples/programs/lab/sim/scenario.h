@@ -142,6 +142,7 @@ struct lab_scenario_pass {
     X(LAB_FIGURE_MEAN, "mean", "mean")                      \
     X(LAB_FIGURE_P99, "p99", "p99")                         \
     X(LAB_FIGURE_P995, "p99_5", "p99.5")                    \
+    X(LAB_FIGURE_P999, "p99_9", "p99.9")                    \
     X(LAB_FIGURE_STATIC, "best_static", "/static")          \
     X(LAB_FIGURE_SINGLE, "best_single", "/single")          \
     X(LAB_FIGURE_CHANGES, "split_changes", "moves")         \

@@ -164,6 +164,7 @@ static void finish(const struct lab_trial *trial, const struct sums *sums,
     out->value[LAB_FIGURE_MEAN] = out->mean_ns / out->oracle_ns;
     out->value[LAB_FIGURE_P99] = quantile_of(periods, count, 0.99) / out->oracle_ns;
     out->value[LAB_FIGURE_P995] = quantile_of(periods, count, 0.995) / out->oracle_ns;
+    out->value[LAB_FIGURE_P999] = quantile_of(periods, count, 0.999) / out->oracle_ns;
     out->value[LAB_FIGURE_STATIC] = out->mean_ns / out->static_ns;
     out->value[LAB_FIGURE_SINGLE] = sums->period_ns / oracle->single_device_ns;
     out->value[LAB_FIGURE_CHANGES] = 100.0 * (double)sums->moves / (double)count;
@@ -284,6 +285,22 @@ static cox_status find_static(const struct lab_trial *trial, const struct lab_wo
     return COX_OK;
 }
 
+/* Compare the seeds of a policy with each other, and with those of the first policy. Does not sort
+ * `periods`. */
+static cox_status judge_seeds(const struct lab_trial *trial, const double *periods, bool is_first,
+                              struct lab_by_seed *first, struct lab_certainty *out)
+{
+    struct lab_by_seed other = {.seeds = 0};
+    struct lab_by_seed *own = is_first ? first : &other;
+
+    const bool good = lab_by_seed_fill(own, periods, (size_t)trial->scenario->frames,
+                                       trial->seeds) &&
+                      lab_certainty_of(own, first, out);
+
+    lab_by_seed_free(&other);
+    return good ? COX_OK : COX_E_NOMEM;
+}
+
 cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out, uint32_t *failed)
 {
     const struct lab_scenario *scenario = trial->scenario;
@@ -295,6 +312,7 @@ cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out,
     double *periods = malloc(frame_count * trial->seeds * sizeof *periods);
     struct sums *sums = malloc(sizeof *sums);
     struct sums *oracle = malloc(sizeof *oracle);
+    struct lab_by_seed first = {.seeds = 0};
     double static_ns = 0, least_joules = -1;
     char why[LAB_WHY_MAX] = "";
     cox_status status = COX_E_NOMEM;
@@ -318,11 +336,14 @@ cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out,
         if (status)
             *failed = i;
         else
+            status = judge_seeds(trial, periods, i == 0, &first, &out[i].certainty);
+        if (status == COX_OK)
             finish(trial, sums, oracle, static_ns, least_joules, periods, &out[i]);
     }
     if (status == COX_OK)
         compare(trial, out);
 
+    lab_by_seed_free(&first);
     free(options.oracles);
     free(oracle);
     free(sums);

@@ -5,6 +5,7 @@
 #ifndef COX_EXAMPLES_LAB_SIM_TRIAL_H
 #define COX_EXAMPLES_LAB_SIM_TRIAL_H
 
+#include "by_seed.h"
 #include "scenario.h"
 
 enum {
@@ -23,6 +24,8 @@ struct lab_figures {
     double static_ns; /* the period with the best fixed split of each seed */
     double oracle_ns; /* the oracle's period; with several frames in flight the same as static_ns */
     double joules;    /* negative = not modelled */
+
+    struct lab_certainty certainty;
 
     uint64_t refused;      /* frames whose split was refused */
     char why[LAB_WHY_MAX]; /* the reason of the first one, or of an error */

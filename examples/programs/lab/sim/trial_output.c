@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "trial_output.h"
 #include "common/strict_fp.h"
+#include "lab/statistics/tail.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -27,6 +28,81 @@ static int column_width(int figure)
 {
     const int width = (int)strlen(headings[figure]);
     return width < 8 ? 8 : width;
+}
+
+/* "0.996 to 1.004" in units of `unit`, or a dash. */
+static void print_interval(const struct lab_interval *interval, double unit)
+{
+    char text[48] = "-";
+
+    if (isfinite(interval->low))
+        snprintf(text, sizeof text, "%.3f to %.3f", interval->low / unit, interval->high / unit);
+    printf(" %16s", text);
+}
+
+/* Over the oracle's mean, as the columns of the first table. */
+static void print_intervals(const struct lab_output *out, const struct lab_figures *figures)
+{
+    printf("  %-12s %16s %16s %16s %16s\n", "95 %", headings[LAB_FIGURE_MEAN],
+           headings[LAB_FIGURE_P99], headings[LAB_FIGURE_P995], headings[LAB_FIGURE_P999]);
+
+    for (uint32_t i = 0; i < out->policy_count; i++) {
+        const struct lab_intervals *of = &figures[i].certainty.of;
+
+        printf("  %-12s", lab_policy_name(out->policies[i]));
+        print_interval(&of->mean, figures[i].oracle_ns);
+        print_interval(&of->p99, figures[i].oracle_ns);
+        print_interval(&of->p995, figures[i].oracle_ns);
+        print_interval(&of->p999, figures[i].oracle_ns);
+        putchar('\n');
+    }
+}
+
+static void print_ratio(double ratio, const struct lab_interval *interval,
+                        const struct lab_seed_spread *seeds)
+{
+    printf(" %7.3f", ratio);
+    print_interval(interval, 1);
+    printf(" %6.3f %6.3f %6.3f", seeds->least, seeds->median, seeds->most);
+}
+
+/* Each policy over the first one. */
+static void print_pairs(const struct lab_output *out, const struct lab_figures *figures)
+{
+    char title[32];
+
+    snprintf(title, sizeof title, "over %s", lab_policy_name(out->policies[0]));
+    printf("  %-15s", title);
+    for (int ratio = 0; ratio < 2; ratio++)
+        printf(" %7s %16s %6s %6s %6s", headings[ratio ? LAB_FIGURE_P99 : LAB_FIGURE_MEAN], "95 %",
+               "least", "median", "most");
+    putchar('\n');
+
+    for (uint32_t i = 1; i < out->policy_count; i++) {
+        const struct lab_certainty *sure = &figures[i].certainty;
+
+        printf("  %-15s", lab_policy_name(out->policies[i]));
+        print_ratio(sure->over_first.mean, &sure->over_first.mean_interval, &sure->mean_of_seeds);
+        print_ratio(sure->over_first.p99, &sure->over_first.p99_interval, &sure->p99_of_seeds);
+        putchar('\n');
+    }
+}
+
+/* What one seed cannot say is left out. */
+static void print_certainty(const struct lab_output *out, const struct lab_scenario *scenario,
+                            const struct lab_figures *figures)
+{
+    static const unsigned shown[] = {990, 995, 999, 0};
+    char text[LAB_TAIL_TEXT_BYTES];
+
+    if (out->seeds > 1)
+        print_intervals(out, figures);
+    if (out->seeds > 1 && out->policy_count > 1)
+        print_pairs(out, figures);
+    if (lab_tail_warning(scenario->frames * out->seeds, shown, text, sizeof text))
+        printf("  %s\n", text);
+    if (lab_blocks_warning(out->seeds, "seeds", text, sizeof text))
+        printf("  %s\n", text);
 }
 
 static void print_table(const struct lab_output *out, const struct lab_scenario *scenario,
@@ -61,15 +137,74 @@ static void print_table(const struct lab_output *out, const struct lab_scenario 
         }
         putchar('\n');
     }
+    print_certainty(out, scenario, figures);
     putchar('\n');
 }
+
+/* --- Certainty as keys and values --- */
+
+enum { CERTAINTY_VALUES = 20 };
+
+static const char *const certainty_keys[CERTAINTY_VALUES] = {"mean_low",
+                                                             "mean_high",
+                                                             "p99_low",
+                                                             "p99_high",
+                                                             "p99_5_low",
+                                                             "p99_5_high",
+                                                             "p99_9_low",
+                                                             "p99_9_high",
+                                                             "mean_over_first",
+                                                             "mean_over_first_low",
+                                                             "mean_over_first_high",
+                                                             "mean_over_first_least",
+                                                             "mean_over_first_median",
+                                                             "mean_over_first_most",
+                                                             "p99_over_first",
+                                                             "p99_over_first_low",
+                                                             "p99_over_first_high",
+                                                             "p99_over_first_least",
+                                                             "p99_over_first_median",
+                                                             "p99_over_first_most"};
+
+/* In the order of the keys; NaN = not known. */
+static void certainty_values(const struct lab_figures *figures, double values[CERTAINTY_VALUES])
+{
+    const struct lab_certainty *sure = &figures->certainty;
+    const struct lab_interval *of[] = {&sure->of.mean, &sure->of.p99, &sure->of.p995,
+                                       &sure->of.p999};
+    const struct lab_pair *pair = &sure->over_first;
+    const struct lab_seed_spread *mean = &sure->mean_of_seeds, *p99 = &sure->p99_of_seeds;
+    const double pairs[] = {pair->mean,
+                            pair->mean_interval.low,
+                            pair->mean_interval.high,
+                            mean->least,
+                            mean->median,
+                            mean->most,
+                            pair->p99,
+                            pair->p99_interval.low,
+                            pair->p99_interval.high,
+                            p99->least,
+                            p99->median,
+                            p99->most};
+
+    for (int i = 0; i < 4; i++) {
+        values[2 * i] = of[i]->low / figures->oracle_ns;
+        values[2 * i + 1] = of[i]->high / figures->oracle_ns;
+    }
+    memcpy(values + 8, pairs, sizeof pairs);
+}
+
+/* --- Formats --- */
 
 static void print_csv_head(void)
 {
     printf("scenario,policy,seeds,first_seed,frames,mean_us,oracle_us,joules");
     for (int f = 0; f < LAB_FIGURE_COUNT; f++)
         printf(",%s", lab_figure_keys[f]);
-    printf(",reconverged_worst,refused,in_flight,static_us\n");
+    printf(",reconverged_worst,refused,in_flight,static_us");
+    for (int i = 0; i < CERTAINTY_VALUES; i++)
+        printf(",%s", certainty_keys[i]);
+    putchar('\n');
 }
 
 static void print_csv_number(double value)
@@ -100,6 +235,8 @@ static void print_csv_text(const char *text)
 static void print_csv(const struct lab_output *out, const struct lab_scenario *scenario,
                       uint32_t in_flight, const struct lab_figures *figures)
 {
+    double values[CERTAINTY_VALUES];
+
     for (uint32_t i = 0; i < out->policy_count; i++) {
         print_csv_text(scenario->name);
         printf(",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64, lab_policy_name(out->policies[i]),
@@ -113,6 +250,9 @@ static void print_csv(const struct lab_output *out, const struct lab_scenario *s
         print_csv_number(figures[i].reconverged_worst);
         printf(",%" PRIu64 ",%" PRIu32, figures[i].refused, in_flight);
         print_csv_number(figures[i].static_ns / 1e3);
+        certainty_values(&figures[i], values);
+        for (int v = 0; v < CERTAINTY_VALUES; v++)
+            print_csv_number(values[v]);
         putchar('\n');
     }
 }
@@ -130,6 +270,7 @@ static void print_json(struct lab_output *out, const struct lab_scenario *scenar
                        uint32_t in_flight, const struct lab_figures *figures)
 {
     struct json *json = &out->json;
+    double values[CERTAINTY_VALUES];
 
     json_open_object(json, false);
     json_member_string(json, "scenario", scenario->name);
@@ -150,6 +291,9 @@ static void print_json(struct lab_output *out, const struct lab_scenario *scenar
             json_figure(json, lab_figure_keys[f], figures[i].value[f]);
         json_figure(json, "reconverged_worst", figures[i].reconverged_worst);
         json_member_unsigned(json, "refused", figures[i].refused);
+        certainty_values(&figures[i], values);
+        for (int v = 0; v < CERTAINTY_VALUES; v++)
+            json_figure(json, certainty_keys[v], values[v]);
         json_close_object(json);
     }
 

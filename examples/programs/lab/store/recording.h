@@ -7,6 +7,7 @@
 #define COX_EXAMPLES_LAB_STORE_RECORDING_H
 
 #include "database.h"
+#include "lab/provenance.h"
 #include "tape.h"
 
 #include <pthread.h>
@@ -179,6 +180,8 @@ struct lab_store {
     uint64_t since_ns;
     uint32_t frames;
     int64_t run_number;
+    struct lab_provenance provenance; /* read when the first run begins */
+    bool has_provenance;
     uint64_t run_ns; /* when it began */
     bool has_telemetry;
     struct lab_store_phase *phases;

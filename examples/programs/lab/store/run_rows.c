@@ -2,6 +2,7 @@
  * telemetry sources.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/now.h"
+#include "lab/build.h"
 #include "lab/objective.h"
 #include "recording.h"
 
@@ -23,6 +24,23 @@ static void describe_system(const struct utsname *names, char *text, size_t byte
 
     snprintf(text, bytes, "%s %s %s%s%s", names->sysname, names->release, names->machine,
              model[0] ? ", " : "", model);
+}
+
+/* What the run was measured with. */
+static void put_provenance(struct lab_store *store)
+{
+    const struct lab_provenance *files = &store->provenance;
+
+    if (!store->has_provenance)
+        lab_provenance_read(&store->provenance);
+    store->has_provenance = true;
+
+    lab_store_setting(store, "commit", lab_build.commit);
+    lab_store_setting(store, "build_type", lab_build.type);
+    lab_store_setting(store, "compiler", lab_build.compiler);
+    lab_store_setting(store, "build_flags", lab_build.flags);
+    lab_store_setting(store, "program_sha256", files->program[0] ? files->program : NULL);
+    lab_store_setting(store, "library_sha256", files->library[0] ? files->library : NULL);
 }
 
 int64_t lab_store_begin_run(struct lab_store *store, const struct lab_store_run *run)
@@ -55,6 +73,7 @@ int64_t lab_store_begin_run(struct lab_store *store, const struct lab_store_run 
 
     store->run_number = sqlite3_last_insert_rowid(store->db);
     lab_store_pass(store, 0, NULL, run->rows, 0);
+    put_provenance(store);
     lab__store_end(store);
     if (store->error[0])
         return 0;
