@@ -11,7 +11,7 @@ run 0 "list" --list
 for file in "$source"/examples/scenarios/*.json; do
     contains out "^  $(basename "$file" .json) "
 done
-for policy in adaptive ewma chunks hguided last-frame mean10 static single inter-frame oracle hindsight; do
+for policy in adaptive ewma chunks hguided last-frame mean10 static single inter-frame qilin fpm kalman ucb oracle hindsight; do
     contains out "^  $policy\$"
 done
 
