@@ -25,7 +25,7 @@ enum {
 };
 
 static const double DISCOUNT = 0.998; /* the last 500 frames count */
-static const double BONUS = 0.1;      /* B: by how much the rewards of likely arms differ */
+static const double BONUS = 0.1;      /* B, by how much likely rewards differ; their 2 B sqrt(xi) */
 
 struct arm {
     uint8_t parts[COX_DEVICES_MAX];
