@@ -173,12 +173,12 @@ static bool write_table(const struct options *options, sqlite3 *db, enum tables_
     return is_written(file, path);
 }
 
-/* Write both tables, then put them in place. Both show the database at the same time. */
+/* Write both tables from one state of the database, then put them in place. */
 static bool write_tables(const struct options *options, sqlite3 *db)
 {
     struct outfile *files[TABLES_COUNT] = {NULL};
-    char why[512] = "out of memory";
-    bool good;
+    char why[512];
+    bool good = true;
 
     if (sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         return refuse_database(options, sqlite3_errmsg(db));
@@ -189,7 +189,6 @@ static bool write_tables(const struct options *options, sqlite3 *db)
     if (!made && errno != EEXIST)
         return lab_fail("%s: cannot make the folder: %s", options->output, strerror(errno));
 
-    good = true;
     for (int kind = 0; kind < TABLES_COUNT && good; kind++)
         good = write_table(options, db, kind, path_of(options, kind).path, &files[kind]);
 
