@@ -293,11 +293,13 @@ echo old >full/frames.csv
 (
     trap '' XFSZ
     ulimit -f 1
+    program s.db --format csv -o fresh >/dev/null 2>&1
     program s.db --format csv -o full >/dev/null 2>"$work/err"
 )
 equal $? 1 "the status on a full disk"
 contains err 'full/frames.csv: '
 equal "$(ls -A full):$(cat full/frames.csv)" "frames.csv:old" "the folder on a full disk"
+refute "a new folder stays on a full disk" [ -e fresh ]
 
 if [ "$sqlite" ]; then
     # Unknown values, names of many kinds, several row groups, and tables without a row.
