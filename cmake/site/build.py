@@ -33,7 +33,7 @@ DOORS = [
     ("experiments", "Run experiments", "Compare policies in a simulator and on your devices with `cox-lab`, and measure with `cox-bench`.",
      [("docs/guide/lab-report.png", "A report of cox-lab with plots of frame times and splits"),
       ("docs/guide/cluster.png", "A page of cox-lab cluster: seconds and the part of the ideal over 1 to 1000 machines")],
-     ["guide/cox-lab*", "reference/cox-lab*", "reference/scenarios", "reference/session-db", "reference/clusters", "*bench*", "reference/fault-layer",
+     ["guide/cox-lab*", "guide/pandas", "guide/r", "reference/cox-lab*", "reference/scenarios", "reference/session-db", "reference/clusters", "*bench*", "reference/fault-layer",
       "reference/audit", "results/*"]),
     ("internals", "Internals", "How the library works, why, and how to change it.", [],
      ["internals/architecture", "internals/glossary", "internals/*", "contributing", "changelog"]),

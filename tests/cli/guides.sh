@@ -47,6 +47,15 @@ if command -v ffmpeg >/dev/null; then
         films="an ffmpeg with ffv1 and aac"
     fi
 fi
+pandas=pandas
+for name in python3 /usr/bin/python3; do
+    if [ -n "$pandas" ] && "$name" -c 'import pandas' 2>/dev/null; then
+        pandas=
+        mkdir "$work/python"
+        ln -s "$(command -v "$name")" "$work/python/python3"
+        PATH="$work/python:$PATH"
+    fi
+done
 pair=
 "$bin/cox-devices" --devices cpu:2x1 >"$work/out" 2>"$work/err" || pair='two compute units'
 
@@ -64,6 +73,8 @@ lacks_something() {
     done
     if [ -n "$films" ] && grep -Eq '\.(mkv|mp4|scene|part)' "$2"; then
         lacking=$films
+    elif [ -n "$pandas" ] && grep -q figures.py "$2"; then
+        lacking=$pandas
     elif [ -n "$pair" ] && grep -q 'cpu:2x1' "$2"; then
         lacking=$pair
     elif grep -q zscale= "$2" && ! ffmpeg -hide_banner -filters 2>/dev/null | grep -q ' zscale '; then
@@ -103,8 +114,8 @@ Cflags: -I$source/include $sanitizer
 Libs: -L$bin/../lib -lcoxswain -Wl,-rpath,$bin/../lib
 END
 
-# program_of PAGE: the C code in it.
-program_of() { awk '/^```c$/ {on = 1; next} /^```$/ {on = 0} on' "$1"; }
+# program_of PAGE [LANGUAGE]: the code in it, of C if no language is given.
+program_of() { awk -v fence="^\`\`\`${2:-c}\$" '$0 ~ fence {on = 1; next} /^```$/ {on = 0} on' "$1"; }
 
 # enter PAGE: the working directory is the page's folder, with the inputs that pages name.
 enter() {
@@ -121,6 +132,7 @@ enter() {
         cp "$work/times.csv" movie-sdr.mkv.pieces
         program_of "$source/README.md" >app.c
         program_of "$source/docs/guide/api.md" >guide.c
+        program_of "$source/docs/guide/pandas.md" python >figures.py
         if [ -e "$work/films/movie.mkv" ]; then
             for name in movie.mkv season1/1.mkv season1/2.mkv 'Movie (2021).mkv'; do ln "$work/films/movie.mkv" "$name"; done
         fi

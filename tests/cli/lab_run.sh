@@ -33,6 +33,9 @@ run 2 "ratio of another kernel" --kernel tonemap --ratio 2
 run 2 "ratio out of range" --kernel work --ratio 0
 run 2 "a ratio out of range in a list" --kernel work --ratio 1,65
 run 2 "no repeats" --repeats 0
+denies 2 "repeats of at least 2" "an analysis of variance of one repeat" --anova --policy ewma,single
+denies 2 "none of --reserve both, --csv" "an analysis of variance among rows" --anova --policy ewma,single --repeats 2 --csv
+denies 2 "needs two policies, sizes" "an analysis of variance of one combination" --anova --policy ewma --repeats 2
 denies 2 "at most 1000000" "too many frames in all" --repeats 1000 --frames 400000
 denies 2 "auto, off, on or both" "a reserve that is none" --reserve maybe
 run 2 "bindings of a kernel of this program" --bindings b.json
@@ -253,6 +256,17 @@ contains out "95 % intervals" "^  ewma +[0-9.]+ to [0-9.]+ +[0-9.]+ to" "16 fram
 holds "SELECT group_concat(repeat || ':' || n, ' ') FROM (SELECT repeat, count(*) AS n FROM frame JOIN session USING (session)
     WHERE kind = 'policy' GROUP BY repeat)" "0:16 1:16 2:16"
 holds "SELECT count(*), count(DISTINCT phase) FROM reference WHERE ns > 0" "6|2"
+rm "$db"
+run 0 "an analysis of variance" $more --policy ewma,last-frame --kernel work --size 32x64 --repeats 2 --disturb delay=0,100@8:16 --anova
+contains out "^analysis of variance of log\(time\), 2 repeats" "^  policy x phase .* 1 " "^  repeat .* 1 " "^  residual .* 3$" \
+    "^  policy last-frame +[0-9.]+$"
+if [ "$sqlite" ]; then
+    # Two policies, four pairs: the square of the sum of their differences, over eight.
+    squares=$(sqlite3 -separator ' ' "$db" "SELECT policy, repeat, phase, avg(period_ns) FROM frame JOIN session USING (session)
+        WHERE kind = 'policy' AND policy IN ('ewma', 'last-frame') AND status = 0 GROUP BY policy, repeat, phase" |
+        awk '{sum += ($1 == "ewma" ? 1 : -1) * log($4)} END {printf "%.5f", sum * sum / 8}')
+    contains out "^  policy  +$squares "
+fi
 rm "$db"
 prints "reserved core: none: switched off" "without a reserved core" $more --size 64x96 --reserve off
 holds "SELECT value FROM setting WHERE name = 'reserve'" off

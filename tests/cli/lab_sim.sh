@@ -11,7 +11,7 @@ run 0 "list" --list
 for file in "$source"/examples/scenarios/*.json; do
     contains out "^  $(basename "$file" .json) "
 done
-for policy in adaptive ewma chunks hguided last-frame mean10 static single inter-frame oracle hindsight; do
+for policy in adaptive ewma chunks hguided last-frame mean10 static single inter-frame qilin fpm kalman ucb oracle hindsight; do
     contains out "^  $policy\$"
 done
 
@@ -65,6 +65,27 @@ run 0 "CSV again" --scenario step-2,death-2 --policy last-frame,hguided --seeds 
 same "$work/out" "$work/first.csv"
 run 0 "other seeds" --scenario step-2,death-2 --policy last-frame,hguided --seeds 2 --first-seed 3 --csv
 refute "other seeds give the same result" cmp -s "$work/out" "$work/first.csv"
+
+# --- analysis of variance ---
+run 0 "an analysis of variance" --anova --scenario step-2,death-2 --policy last-frame,hguided,single --in-flight 1,2 --seeds 3
+contains out '^analysis of variance of log\(time\), 3 seeds' '^  policy  *[0-9.]+ +2 +[0-9.]+ +< 0\.0001' \
+    '^  policy x scenario x in flight .* 2 ' '^  seed .* 4 ' '^  residual .* 20$' '^  total .* 35$' '^  policy single  *1\.' '^  in flight 2 '
+counts 0 out '^all .* scenarios'
+run 0 "the same as CSV" --anova --scenario step-2 --policy last-frame,hguided --seeds 3 --csv
+counts 5 out ""
+contains out '^source,squares,df,f,p,eta2,partial_eta2$' '^policy,[0-9.]+,1\.0+,' '^seed,.*,2\.0+,' '^residual,' '^total,'
+run 0 "the figures of the design" --scenario step-2 --policy last-frame,hguided --seeds 1 --first-seed 1 --csv
+cp "$work/out" "$work/1.csv"
+run 0 "the same with another seed" --scenario step-2 --policy last-frame,hguided --seeds 1 --first-seed 2 --csv
+cp "$work/out" "$work/2.csv"
+run 0 "its analysis" --anova --scenario step-2 --policy last-frame,hguided --seeds 2 --csv
+# Two policies and two seeds: the squares of the policies are the square of half the sum of two differences.
+squares=$(awk -F, 'FNR > 1 {sum += (FNR == 2 ? 1 : -1) * log($6)} END {printf "%.6f", sum * sum / 4}' "$work/1.csv" "$work/2.csv")
+contains out "^policy,$squares,"
+run 0 "the same as JSON" --anova --scenario step-2 --policy last-frame,hguided --seeds 2 --json
+is_json "$work/out"
+denies 2 "seeds of at least 2" "one seed" --anova --policy last-frame,hguided --seeds 1
+denies 2 "two policies, scenarios or numbers" "one combination" --anova --policy hguided --scenario step-2
 run 0 "JSON" --scenario step-2,energy-2 --policy last-frame,oracle --seeds 2 --json
 counts 3 out '"policy": "last-frame"'
 counts 2 out '"reconverged": null'

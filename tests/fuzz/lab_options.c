@@ -43,6 +43,7 @@ static void check_run(const struct lab_run_options *options, const struct fuzz_a
     CHECK(options->rounds >= 1 && options->rounds <= 100000);
     CHECK(options->frames >= 1 && options->repeats >= 1);
     CHECK(options->frames * options->repeats <= LAB_RUN_FRAMES_MAX);
+    CHECK(!options->anova || (options->repeats >= 2 && options->format == LAB_TABLE));
     CHECK(options->reserve <= LAB_RESERVE_BOTH && options->format <= LAB_JSON);
     CHECK((options->kernel == LAB_KERNEL_USER) == (options->kernel_file != NULL));
     CHECK(fuzz_args_hold(args, options->kernel_file) && fuzz_args_hold(args, options->bindings_file));

@@ -49,7 +49,7 @@ every_option cox-bench guides
 offers muladd cox-bench kernels --arithmetic mu
 offers pictures cox-bench stream --kernel ''
 offers auto cox-devices --reserve a
-policies='adaptive ewma chunks hguided last-frame mean10 static single inter-frame'
+policies='adaptive ewma chunks hguided last-frame mean10 static single inter-frame qilin fpm kalman ucb'
 for policy in $policies; do
     offers "adaptive,$policy" cox-bench decide --policy "adaptive,${policy:0:2}"
 done

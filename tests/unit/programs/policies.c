@@ -6,17 +6,20 @@
 #include "unit/sched/pool_policy.h"
 #include <math.h>
 
-static const struct cox_policy *const compared[] = {&policy_ewma, &policy_hguided, &policy_last_frame, &policy_mean10,
-                                                    &policy_inter_frame};
-static const struct cox_policy *const measuring[] = {&policy_ewma, &policy_last_frame, &policy_mean10};
+static const struct cox_policy *const compared[] = {&policy_ewma,   &policy_hguided,     &policy_last_frame,
+                                                    &policy_mean10, &policy_inter_frame, &policy_qilin,
+                                                    &policy_fpm,    &policy_kalman,      &policy_ucb};
+static const struct cox_policy *const measuring[] = {&policy_ewma, &policy_last_frame, &policy_mean10, &policy_fpm,
+                                                     &policy_kalman};
 enum { COMPARED = sizeof compared / sizeof compared[0], MEASURING = sizeof measuring / sizeof measuring[0] };
 
 /* --- the list --- */
 
 Test(compared_policies, are_listed_in_order_with_those_of_the_library_and_found_by_name)
 {
-    static const char *const names[] = {"adaptive", "ewma",   "chunks", "hguided",    "last-frame",
-                                        "mean10",   "static", "single", "inter-frame"};
+    static const char *const names[] = {"adaptive", "ewma",   "chunks", "hguided",     "last-frame",
+                                        "mean10",   "static", "single", "inter-frame", "qilin",
+                                        "fpm",      "kalman", "ucb"};
     enum { COUNT = sizeof names / sizeof names[0] };
     for (uint32_t i = 0; i < COUNT; i++) {
         const struct cox_policy *found = program_policy_at(i);
@@ -442,7 +445,7 @@ Test(mean10, gives_the_last_device_a_rest_that_is_just_long_enough_for_a_band)
     ASSERT_VALUES(IS(rows_of(0), 96), IS(rows_of(1), 0));
 }
 
-/* --- what these three share --- */
+/* --- what these share --- */
 
 Test(left_out_devices, are_probed_with_a_growing_pause)
 {
@@ -536,4 +539,263 @@ Test(inter_frame, gives_each_frame_to_the_device_that_should_be_done_first)
     view.in_flight = 1;
     frame_done(view.frame - 1);
     cr_expect_eq(device_of_next(), 1, "the fastest");
+}
+
+/* --- qilin --- */
+
+/* Report the frame's bands with times by a fixed cost and a cost per row, and go to the next frame. */
+static void frame_took(const struct cox_cost *costs)
+{
+    for (uint32_t i = 0; i < split.band_count; i++) {
+        const struct cox_band *band = &split.bands[i];
+        band_took(band, costs[band->device].fixed_ns + costs[band->device].ns_per_row * band->rows, 0);
+    }
+    view.frame++;
+}
+
+/* The rows of the split are the best ones by the costs. */
+static void assert_best(const struct cox_cost *costs, const char *when)
+{
+    uint32_t best[COX_DEVICES_MAX];
+    double ns = cox_waterfill(view.rows, view.row_alignment, 0, costs, view.device_count, best);
+    cr_assert_geq(ns, 0);
+    for (uint32_t d = 0; d < view.device_count; d++)
+        cr_assert_eq(rows_of(d), best[d], "%s: device %u has %u rows, %u are best", when, d, rows_of(d), best[d]);
+}
+
+static uint32_t train_qilin(const struct cox_cost *costs)
+{
+    uint32_t frames = 0;
+    for (split_frame(); split.reason == COX_REASON_CALIBRATION; split_frame(), frames++) {
+        frame_took(costs);
+        cr_assert_lt(frames, 100);
+    }
+    return frames;
+}
+
+Test(qilin, splits_by_a_regression_of_training_frames_with_several_sizes_and_never_learns_again)
+{
+    const struct cox_cost costs[] = {{true, 1e6, 1e4}, {true, 3e6, 5e3}}, slow[] = {{true, 1e6, 9e4}, {true, 3e6, 5e3}};
+    see(1000, 1, 2);
+    devices[1].hint = 2;
+    begin_policy(&policy_qilin, NULL);
+    uint32_t frames = train_qilin(costs);
+    cr_assert(frames >= 8 && frames <= 16, "%u training frames", frames);
+    assert_best(costs, "after training");
+    cr_assert_float_eq(split.predicted_ns, 1e6 + 1e4 * rows_of(0), 2e4);
+    for (uint32_t i = 0; i < 50; i++) {
+        split_frame();
+        assert_best(costs, "a device is slower");
+        frame_took(slow);
+    }
+    cr_assert_eq(split.reason, COX_REASON_KEPT);
+    view.rows = 400;
+    split_frame();
+    assert_best(costs, "another size");
+}
+
+Test(qilin, trains_a_device_that_joins_and_remembers_one_that_is_back)
+{
+    struct cox_cost costs[] = {{true, 1e6, 1e4}, {true, 2e6, 5e3}, {true, 1e5, 2e4}};
+    see(1000, 1, 3);
+    devices[2].usable = costs[2].usable = false;
+    begin_policy(&policy_qilin, NULL);
+    train_qilin(costs);
+    assert_best(costs, "two devices");
+    devices[2].usable = costs[2].usable = true;
+    cr_assert_geq(train_qilin(costs), 8);
+    assert_best(costs, "three devices");
+    devices[0].usable = costs[0].usable = false;
+    split_frame();
+    assert_best(costs, "one has left");
+    devices[0].usable = costs[0].usable = true;
+    cr_assert_eq(train_qilin(costs), 0);
+    assert_best(costs, "it is back");
+}
+
+Test(qilin, ends_its_training_if_a_device_is_never_measured)
+{
+    const struct cox_cost costs[] = {{true, 0, 1e4}, {true, 0, 1e4}};
+    see(1000, 1, 2);
+    begin_policy(&policy_qilin, NULL);
+    for (uint32_t i = 0; i < 100; i++) {
+        split_frame();
+        took(0, rows_of(0), costs[0].ns_per_row * rows_of(0));
+        view.frame++;
+    }
+    cr_assert_eq(rows_of(0), 1000);
+}
+
+/* --- fpm --- */
+
+Test(fpm, places_the_sizes_on_one_line_through_the_origin)
+{
+    see(1000, 1, 2);
+    begin_policy(&policy_fpm, NULL);
+    split_frame();
+    took(0, 200, 200 * 1e3); /* speeds, in rows per us: 1 at 200, 0.5 at 600; always 1 */
+    view.frame++;
+    split_frame();
+    took(0, 600, 600 * 2e3);
+    took(1, 500, 500 * 1e3);
+    view.frame++;
+    split_frame();
+    /* At x rows the first device's speed is 1 - (x - 200) / 800. Both end together if x over it is 1000 - x. */
+    double low = 200, high = 600;
+    for (uint32_t i = 0; i < 60; i++) {
+        double x = (low + high) / 2;
+        if (x / (1 - (x - 200) / 800) < 1000 - x)
+            low = x;
+        else
+            high = x;
+    }
+    cr_assert_leq(abs((int)rows_of(0) - (int)low), 1, "%u rows, %.1f expected", rows_of(0), low);
+}
+
+Test(fpm, averages_measurements_of_one_size)
+{
+    see(1000, 1, 2);
+    begin_policy(&policy_fpm, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        split_frame();
+        took(0, 500, 500 * (i == 0 ? 1e3 : 3e3));
+        took(1, 500, 500 * 1e3);
+        view.frame++;
+    }
+    split_frame();
+    cr_assert_eq(rows_of(0), 333, "%u rows", rows_of(0));
+}
+
+/* A device whose speed falls to a third from 200 to 600 rows, as if they no longer fit into its cache. */
+static double paging_ns(double rows)
+{
+    double slower = 2 * fmin(fmax(rows - 200, 0), 400) / 400;
+    return 4e3 * rows * (1 + slower);
+}
+
+Test(fpm, finds_the_balance_for_each_size_and_keeps_both)
+{
+    see(1000, 1, 2);
+    begin_policy(&policy_fpm, NULL);
+    double worst = 0;
+    for (view.frame = 0; view.frame < 80; view.frame++) {
+        view.rows = view.frame % 2 ? 1000 : 400;
+        split_frame();
+        double first = paging_ns(rows_of(0)), second = 8e3 * rows_of(1);
+        if (view.frame >= 40)
+            worst = fmax(worst, fmax(first, second) / fmin(first, second));
+        took(0, rows_of(0), first);
+        took(1, rows_of(1), second);
+    }
+    cr_assert_leq(worst, 1.03, "one device takes %.3f times as long", worst);
+}
+
+/* --- kalman --- */
+
+Test(kalman, does_not_move_much_for_one_outlier_and_follows_a_step)
+{
+    see(1000, 1, 2);
+    begin_policy(&policy_kalman, NULL);
+    random_begin(7);
+    for (view.frame = 0; view.frame < 150; view.frame++) {
+        split_frame();
+        /* The last frame alone would say 250 rows in frame 61. */
+        if (view.frame >= 40 && view.frame <= 100)
+            cr_assert_leq(abs((int)rows_of(0) - 500), view.frame > 60 && view.frame < 70 ? 190 : 80,
+                          "frame %u: %u rows", (unsigned)view.frame, rows_of(0));
+        double factor = view.frame == 60 ? 3 : view.frame >= 100 ? 4 : 1;
+        took(0, rows_of(0), 1e4 * rows_of(0) * factor * random_jitter(0.05));
+        took(1, rows_of(1), 1e4 * rows_of(1) * random_jitter(0.05));
+    }
+    cr_assert_leq(abs((int)rows_of(0) - 200), 25, "%u rows", rows_of(0));
+}
+
+/* The filter of the file's head, frame by frame. */
+Test(kalman, estimates_by_the_filter)
+{
+    see(100000, 1, 2);
+    begin_policy(&policy_kalman, NULL);
+    const double walk = 0.03 * 0.03;
+    double x = 0, p = 0, r = 0.05 * 0.05;
+    for (view.frame = 0; view.frame < 30; view.frame++) {
+        split_frame();
+        p += walk;
+        if (view.frame > 0)
+            cr_assert_float_eq(rows_of(0), 100000 * 1e4 / (1e4 + x), 3, "frame %u: %u rows", (unsigned)view.frame,
+                               rows_of(0));
+        double z = 1e4 * (1 + 0.02 * (double)(view.frame * 7 % 5));
+        took(0, rows_of(0), z * rows_of(0));
+        took(1, rows_of(1), 1e4 * rows_of(1));
+        if (view.frame == 0) {
+            x = z;
+            p = r;
+            continue;
+        }
+        double e = z / x - 1, k = p / (p + r);
+        r = fmax(r + (fmin(e * e, 9 * (p + r)) - p - r) / 64, 1e-4);
+        x *= 1 + k * e;
+        p *= 1 - k;
+    }
+}
+
+/* --- ucb --- */
+
+/* Play a frame on two devices of the given nanoseconds per row. Returns its time over the best. */
+static double play_frame(double first_ns, double second_ns)
+{
+    split_frame();
+    double ns = fmax(first_ns * rows_of(0), second_ns * rows_of(1));
+    policy->observe_frame(state, &(struct cox_frame_measurement){
+                                     .frame = view.frame, .wall_ns = (uint64_t)ns, .period_ns = (uint64_t)ns});
+    view.frame++;
+    return ns * (1 / first_ns + 1 / second_ns) / view.rows;
+}
+
+Test(ucb, plays_every_split_of_its_grid_once_and_then_mostly_the_best)
+{
+    see(1600, 1, 2);
+    begin_policy(&policy_ucb, NULL);
+    bool seen[17] = {false};
+    for (uint32_t i = 0; i < 17; i++) {
+        play_frame(1e4, 3e4);
+        cr_assert_eq(split.reason, COX_REASON_TRIAL);
+        cr_assert_eq(rows_of(0) % 100, 0);
+        seen[rows_of(0) / 100] = true;
+    }
+    for (uint32_t i = 0; i < 17; i++)
+        cr_assert(seen[i], "%u sixteenths were not played", i);
+    double sum = 0;
+    for (uint32_t i = 0; i < 300; i++)
+        sum += play_frame(1e4, 3e4) / 300;
+    cr_assert_leq(sum, 1.1, "%.3f of the best time", sum);
+}
+
+Test(ucb, forgets_what_was_measured_before_a_device_changed)
+{
+    see(1600, 1, 2);
+    begin_policy(&policy_ucb, NULL);
+    for (uint32_t i = 0; i < 4000; i++)
+        play_frame(1e4, 1e4);
+    for (uint32_t i = 0; i < 400; i++)
+        play_frame(5e4, 1e4);
+    double sum = 0;
+    for (uint32_t i = 0; i < 200; i++)
+        sum += play_frame(5e4, 1e4) / 200;
+    cr_assert_leq(sum, 1.3, "%.3f of the best time", sum);
+}
+
+Test(ucb, plays_splits_of_usable_devices_only_and_all_again_when_one_is_back)
+{
+    for (uint32_t count = 1; count <= COX_DEVICES_MAX; count++) {
+        see(1600, 1, count);
+        begin_policy(&policy_ucb, NULL);
+        for (view.frame = 0; view.frame < 200; view.frame++) {
+            devices[0].usable = count == 1 || view.frame < 50 || view.frame >= 120;
+            split_frame(); /* refuses rows on an unusable device */
+            bool fails = count > 1 && view.frame >= 45 && view.frame < 50;
+            if (!fails)
+                policy->observe_frame(state,
+                                      &(struct cox_frame_measurement){.frame = view.frame, .period_ns = 1000000});
+        }
+    }
 }

@@ -1,6 +1,6 @@
-/* What `last-frame`, `mean10` and `ewma` share: they learn from all bands that a device has in a
- * frame, and they probe devices that are left out. The state of these policies begins with a struct
- * history.
+/* What `last-frame`, `mean10`, `ewma`, `fpm` and `kalman` share: they learn from all bands that a
+ * device has in a frame, and they probe devices that are left out. The state of these policies
+ * begins with a struct history. `qilin` uses the sums alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COMPARED_HISTORY_H
 #define COMPARED_HISTORY_H

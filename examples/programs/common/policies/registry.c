@@ -7,8 +7,9 @@
 
 /* In display order; NULL = the library's next policy. Further ones of the library come last. */
 static const struct cox_policy *const order[] = {
-    NULL,           &policy_ewma, NULL, &policy_hguided,     &policy_last_frame,
-    &policy_mean10, NULL,         NULL, &policy_inter_frame,
+    NULL,           &policy_ewma,   NULL,        &policy_hguided,     &policy_last_frame,
+    &policy_mean10, NULL,           NULL,        &policy_inter_frame, &policy_qilin,
+    &policy_fpm,    &policy_kalman, &policy_ucb,
 };
 
 const struct cox_policy *program_policy_at(uint32_t index)

@@ -15,6 +15,10 @@ extern const struct cox_policy policy_hguided;
 extern const struct cox_policy policy_last_frame;
 extern const struct cox_policy policy_mean10;
 extern const struct cox_policy policy_inter_frame;
+extern const struct cox_policy policy_qilin;
+extern const struct cox_policy policy_fpm;
+extern const struct cox_policy policy_kalman;
+extern const struct cox_policy policy_ucb;
 
 /* All policies in display order, the library's and those for comparison. The first is the default.
  * NULL for an index past the end. */

@@ -2,6 +2,7 @@
  * scenarios' bars and records runs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "common/policies/registry.h"
+#include "lab/anova.h"
 #include "lab/arguments.h"
 #include "lab/commands.h"
 #include "lab/provenance.h"
@@ -41,6 +42,7 @@ struct sim_options {
     uint32_t in_flight[IN_FLIGHT_LIST_MAX];
     uint64_t jobs;
     bool summary;
+    bool anova;
     enum lab_format format;
     bool check;
     bool list;
@@ -71,6 +73,7 @@ static void print_usage(FILE *to)
         "Output:\n"
         "  --csv, --json      print CSV or JSON instead of tables\n"
         "  --summary          print only the means over all scenarios\n"
+        "  --anova            print only an analysis of variance: policies, scenarios, frames in flight\n"
         "  --record DB        record the first seed of each scenario, for cox-lab report and replay\n"
         "  --check            exit with status 3 if a bar of a scenario is missed\n"
         "  --list             list the scenarios and policies\n"
@@ -161,6 +164,16 @@ static void set_defaults(struct sim_options *options)
         }
 }
 
+/* Whether the options are a design for --anova. */
+static bool is_factorial(const struct sim_options *options)
+{
+    if (options->seeds < 2)
+        return lab_fail("--anova: needs --seeds of at least 2");
+    if (options->policy_count < 2 && options->scenario_count < 2 && options->in_flight_count < 2)
+        return lab_fail("--anova: needs two policies, scenarios or numbers of --in-flight");
+    return true;
+}
+
 enum {
     OPT_SCENARIO = 256,
     OPT_POLICY,
@@ -175,7 +188,7 @@ enum {
 /* Returns an exit status to end with, or a negative number to go on. */
 static int parse(int argc, char **argv, struct sim_options *options)
 {
-    int format = LAB_TABLE, check = 0, list = 0, summary = 0, no_pool = 0, no_shadow = 0;
+    int format = LAB_TABLE, check = 0, list = 0, summary = 0, anova = 0, no_pool = 0, no_shadow = 0;
     const struct option known[] = {{"scenario", required_argument, NULL, OPT_SCENARIO},
                                    {"policy", required_argument, NULL, OPT_POLICY},
                                    {"seeds", required_argument, NULL, OPT_SEEDS},
@@ -187,6 +200,7 @@ static int parse(int argc, char **argv, struct sim_options *options)
                                    {"csv", no_argument, &format, LAB_CSV},
                                    {"json", no_argument, &format, LAB_JSON},
                                    {"summary", no_argument, &summary, 1},
+                                   {"anova", no_argument, &anova, 1},
                                    {"jobs", required_argument, NULL, OPT_JOBS},
                                    {"check", no_argument, &check, 1},
                                    {"record", required_argument, NULL, OPT_RECORD},
@@ -239,10 +253,13 @@ static int parse(int argc, char **argv, struct sim_options *options)
 
     options->format = (enum lab_format)format;
     options->summary = summary;
+    options->anova = anova;
     options->check = check;
     options->list = list;
     options->sim = (struct lab_sim_options){.no_pool = no_pool, .no_shadow = no_shadow};
     set_defaults(options);
+    if (anova && !is_factorial(options))
+        return LAB_USAGE;
     return -1;
 }
 
@@ -333,6 +350,7 @@ struct trial {
     const char *source; /* its name, or its file */
     struct lab_sim_options sim;
     struct lab_figures *figures; /* of each policy */
+    double *seed_ns;             /* as of lab_trial */
     cox_status status;
     uint32_t failed; /* index of the policy */
     bool done;
@@ -350,17 +368,20 @@ struct trials {
 
 static void run_trial(const struct sim_options *options, struct trial *trial)
 {
-    const struct lab_trial about = {.scenario = trial->scenario,
-                                    .options = &trial->sim,
-                                    .first_seed = options->first_seed,
-                                    .seeds = (uint32_t)options->seeds,
-                                    .policy_count = options->policy_count,
-                                    .policies = options->policies};
+    struct lab_trial about = {.scenario = trial->scenario,
+                              .options = &trial->sim,
+                              .first_seed = options->first_seed,
+                              .seeds = (uint32_t)options->seeds,
+                              .policy_count = options->policy_count,
+                              .policies = options->policies};
 
     trial->figures = calloc(options->policy_count, sizeof *trial->figures);
+    if (options->anova)
+        about.seed_ns = trial->seed_ns = calloc(options->policy_count * options->seeds,
+                                                sizeof *trial->seed_ns);
     trial->failed = options->policy_count;
     trial->status = COX_E_NOMEM;
-    if (trial->figures)
+    if (trial->figures && (trial->seed_ns || !options->anova))
         trial->status = lab_trial_run(&about, trial->figures, &trial->failed);
 }
 
@@ -430,7 +451,8 @@ static int finish_trial(struct out *out, const struct trial *trial)
             lab_fail("%s: %" PRIu64 " splits were invalid, first: %s", scenario->name,
                      figures[i].refused, figures[i].why);
 
-    lab_output_scenario(&out->output, scenario, trial->sim.in_flight, figures);
+    if (!options->anova)
+        lab_output_scenario(&out->output, scenario, trial->sim.in_flight, figures);
     if (options->check)
         check_bars(out, scenario, figures);
     if (options->store &&
@@ -503,6 +525,44 @@ static void print_summaries(struct out *out, const struct trials *trials)
     }
 }
 
+/* Print the analysis of variance. The trials are in the order of in_flight, then scenarios. */
+static int analyse(const struct sim_options *options, const struct trials *trials)
+{
+    const char *policies[POLICIES_MAX], *scenarios[SCENARIOS_MAX], *in_flight[IN_FLIGHT_LIST_MAX];
+    char numbers[IN_FLIGHT_LIST_MAX][12], why[LAB_WHY_MAX] = "out of memory";
+    const uint32_t counts[] = {options->policy_count, options->scenario_count,
+                               options->in_flight_count};
+    const size_t seeds = options->seeds;
+    double *times = malloc(counts[0] * trials->count * seeds * sizeof *times);
+    const struct anova_design design = {.factor_count = 3,
+                                        .factors = {{"policy", counts[0], policies},
+                                                    {"scenario", counts[1], scenarios},
+                                                    {"in flight", counts[2], in_flight}},
+                                        .replicates = (uint32_t)seeds,
+                                        .block_name = "seed",
+                                        .block_within = 1,
+                                        .times = times};
+
+    for (uint32_t p = 0; p < counts[0]; p++) {
+        policies[p] = lab_policy_name(options->policies[p]);
+        for (uint32_t t = 0; t < trials->count && times; t++) {
+            const uint32_t n = t / counts[1], s = t % counts[1];
+
+            scenarios[s] = trials->list[t].scenario->name;
+            snprintf(numbers[n], sizeof numbers[n], "%" PRIu32, options->in_flight[n]);
+            in_flight[n] = numbers[n];
+            memcpy(times + ((p * counts[1] + s) * counts[2] + n) * seeds,
+                   trials->list[t].seed_ns + p * seeds, seeds * sizeof *times);
+        }
+    }
+
+    const bool good = times && anova_print(&design, options->format, why, sizeof why);
+    free(times);
+    if (!good)
+        lab_fail("--anova: %s", why);
+    return good ? LAB_OK : LAB_BAD;
+}
+
 static int list(const struct sim_options *options)
 {
     int result = LAB_OK;
@@ -558,14 +618,20 @@ static int run_all(const struct sim_options *options, struct lab_scenario *const
             trial->sim.in_flight = options->in_flight[n];
         }
 
-    lab_output_begin(&out.output);
+    if (!options->anova)
+        lab_output_begin(&out.output);
     int result = run_trials(&out, &trials);
-    if (result == LAB_OK)
+    if (result == LAB_OK && options->anova)
+        result = analyse(options, &trials);
+    else if (result == LAB_OK)
         print_summaries(&out, &trials);
-    lab_output_end(&out.output);
+    if (!options->anova)
+        lab_output_end(&out.output);
 
-    for (uint32_t i = 0; i < trials.count; i++)
+    for (uint32_t i = 0; i < trials.count; i++) {
         free(trials.list[i].figures);
+        free(trials.list[i].seed_ns);
+    }
     free(trials.list);
     if (result == LAB_OK && out.missed)
         return LAB_MISSED;

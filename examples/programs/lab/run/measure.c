@@ -328,6 +328,8 @@ static int finish(struct run *run)
     lab_store_load(run->command->store, quiet_others(&run->quiet), quiet_busy(&run->quiet));
     lab__run_print_telemetry(run);
     lab__run_print(run);
+    if (!lab__run_note_times(run))
+        status = LAB_BAD;
     if (!run->absences)
         lab_store_finish_run(run->command->store);
 
@@ -480,6 +482,8 @@ static int run_all(struct command *command)
             if (status == LAB_OK || status == LAB_MISSED)
                 status = worse(status, run_one(command, options->sizes[s], options->ratios[r]));
         }
+    if (!lab__run_print_anova(command))
+        status = worse(status, LAB_BAD);
     return status;
 }
 
@@ -496,6 +500,7 @@ static int close_all(struct command *command, int status)
 
     if (alone)
         free(command->shared);
+    free(command->factorial);
 
     int ended = lab_sides_end(&command->sides, status);
     if (status != LAB_INTERRUPTED)

@@ -67,6 +67,7 @@ static const char usage_text[] =
     "  -o FILE              the database; runs are added to it (default: session.db)\n"
     "  --anonymous          do not record the name of the machine\n"
     "  --csv, --json        print CSV or JSON instead of tables\n"
+    "  --anova              also print an analysis of variance: policies, phases, sizes, ratios\n"
     "  --check              exit with status 3 if the first policy misses a bar\n"
     "  -h, --help           print this text\n";
 
@@ -360,6 +361,7 @@ static const struct {
              {"csv", FORMAT, 0, LAB_CSV, 0, NULL},
              {"json", FORMAT, 0, LAB_JSON, 0, NULL},
              {"check", FLAG, AT(check), 0, 0, NULL},
+             {"anova", FLAG, AT(anova), 0, 0, NULL},
              {"check-kernels", FLAG, AT(check_kernels), 0, 0, NULL},
              {"powercap", TEXT, AT(powercap), 0, 0, NULL}, /* for tests */
              {"telemetry", READ, 0, 0, 0, read_telemetry},
@@ -401,6 +403,13 @@ static bool fits_together(const struct lab_run_options *options)
     if (options->frames * options->repeats > LAB_RUN_FRAMES_MAX)
         return lab_fail("--repeats: --frames times --repeats must be at most %d",
                         LAB_RUN_FRAMES_MAX);
+    if (options->anova && (options->repeats < 2 || options->reserve == LAB_RESERVE_BOTH ||
+                           options->format != LAB_TABLE))
+        return lab_fail("--anova: needs --repeats of at least 2, and none of --reserve both, --csv "
+                        "and --json");
+    if (options->anova && options->policy_count < 2 && !options->disturbance_count &&
+        options->size_count < 2 && options->ratio_count < 2)
+        return lab_fail("--anova: needs two policies, sizes or ratios, or a disturbance");
     if (options->soak_s > 0 && options->reserve == LAB_RESERVE_BOTH)
         return lab_fail("--soak cannot be combined with --reserve both");
 

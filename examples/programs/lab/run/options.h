@@ -71,6 +71,7 @@ struct lab_run_options {
     const char *sysfs;     /* folder of the telemetry; NULL = /sys */
     const char *command;   /* to be recorded */
     bool check;
+    bool anova;
     bool check_kernels; /* run a frame in check mode first */
     enum lab_format format;
 };

@@ -67,6 +67,7 @@ struct command {
     struct lab_sides *sides; /* NULL = one side */
     struct shared *shared;
     enum lab_run_reserve reserve; /* of this side */
+    struct factorial *factorial;  /* NULL = none, or no run was measured */
 };
 
 /* The confidence of one policy's figures in one phase. */
@@ -204,6 +205,12 @@ bool lab__run_compute_figures(struct run *run);
 
 /* Whether any compared output differs from that of device 0 alone. */
 bool lab__run_has_differences(const struct run *run);
+
+/* --- factorial.c ------------------------------------------------------------------------------ */
+
+/* With --anova: note the times of a run that has its figures, and analyse those of all runs. */
+bool lab__run_note_times(const struct run *run);
+bool lab__run_print_anova(const struct command *command);
 
 /* --- table.c ---------------------------------------------------------------------------------- */
 

@@ -197,11 +197,11 @@ static void compare(const struct lab_trial *trial, struct lab_figures *out)
     }
 }
 
-/* Run one policy on all seeds. */
+/* Run one policy on all seeds. `seed_ns` may be NULL. */
 static cox_status run_policy(const struct lab_trial *trial, const struct lab_world *world,
                              const struct lab_sim_options *options, const struct cox_policy *policy,
                              struct lab_sim_frame *frames, double *periods, struct sums *sums,
-                             char *why)
+                             double *seed_ns, char *why)
 {
     *sums = (struct sums){0};
     find_events(trial->scenario, sums);
@@ -215,7 +215,10 @@ static cox_status run_policy(const struct lab_trial *trial, const struct lab_wor
         if (status)
             return status;
 
+        const double before_ns = sums->period_ns;
         add_run(trial->scenario, frames, periods + s * trial->scenario->frames, sums);
+        if (seed_ns)
+            seed_ns[s] = (sums->period_ns - before_ns) / (double)trial->scenario->frames;
     }
 
     return COX_OK;
@@ -323,16 +326,18 @@ cox_status lab_trial_run(const struct lab_trial *trial, struct lab_figures *out,
     options.oracles = calloc(frame_count, sizeof *options.oracles);
 
     if (ctx && frames && periods && sums && oracle && options.oracles)
-        status = run_policy(trial, &world, &options, NULL, frames, periods, oracle, why);
+        status = run_policy(trial, &world, &options, NULL, frames, periods, oracle, NULL, why);
     if (status == COX_OK)
         status = find_static(trial, &world, &options, oracle, frames, &static_ns);
     if (status == COX_OK)
         least_joules = find_least_joules(trial, &world);
 
     for (uint32_t i = 0; i < trial->policy_count && status == COX_OK; i++) {
+        double *seed_ns = trial->seed_ns ? trial->seed_ns + (size_t)i * trial->seeds : NULL;
+
         out[i] = (struct lab_figures){.refused = 0};
         status = run_policy(trial, &world, &options, trial->policies[i], frames, periods, sums,
-                            out[i].why);
+                            seed_ns, out[i].why);
         if (status)
             *failed = i;
         else

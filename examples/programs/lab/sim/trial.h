@@ -38,6 +38,7 @@ struct lab_trial {
     uint32_t seeds; /* 1 .. LAB_SEEDS_MAX */
     uint32_t policy_count;
     const struct cox_policy *const *policies; /* NULL among them = the oracle */
+    double *seed_ns; /* filled: [policy * seeds + seed], the mean period; NULL = not wanted */
 };
 
 /* Run every policy on every seed and fill `out[policy_count]`. LAB_FIGURE_BEATEN compares the
