@@ -35,7 +35,7 @@ static const double ALONE_UNKNOWN = 0.5;
 enum {
     SHADOW_PART = 16, /* a shadow is this part of the frame */
     PAUSE_MIN = 32,   /* least frames between two probes of a device that is left out */
-    PAUSE_MAX = 512,  /* most frames between them */
+    PAUSE_MAX = 128,  /* most frames between them: a device that came back waits no longer */
     MODE_BLOCK = 8,   /* frames of a block that tries another mode; frames in flight count twice */
     SET_BLOCK = 4,    /* frames of a block that tries another device set */
     SET_SETTLE = 2,   /* frames until speeds in another device set are known */
@@ -53,7 +53,7 @@ struct decision {
     double ns, rejected_ns; /* the frame's time, and that of the split that was not taken */
     uint32_t rows[COX_DEVICES_MAX];
     struct cox_cost costs[COX_DEVICES_MAX];
-    /* The costs, plus the part of a device's head start that the split makes up for. */
+    /* The costs, plus the margin and the part of a head start that the split makes up for. */
     struct cox_cost later[COX_DEVICES_MAX];
     /* Time until the device has finished earlier frames, after the first device has. */
     double head_ns[COX_DEVICES_MAX];
@@ -441,6 +441,7 @@ static void fill_costs(struct cox__adaptive *state, const struct cox_sched_view 
             .ns_per_row = per_row};
 
         decision->later[d] = decision->costs[d];
+        decision->later[d].fixed_ns += state->devices[d].margin_ns;
         if (state->latency)
             decision->later[d].fixed_ns += decision->head_ns[d];
         else if (view->in_flight > 1)
@@ -633,6 +634,7 @@ static cox_status adaptive_split(void *memory, const struct cox_sched_view *view
         state->usual_ns = 0;
     }
     state->rows = view->rows;
+    state->rows_stay = view->move_ns > 0;
     state->in_flight = cox__min_u32(cox__max_u32(view->in_flight, 1), COX__ADAPTIVE_SLOTS);
 
     decision.timed = begin_speeds(state, view);

@@ -33,6 +33,7 @@ struct cox__adaptive_device {
     double single_device_ns;
     double alone;        /* single_device_ns over the time that `speed` predicts; 0 = not known */
     double lead_ns;      /* in the frame learned from last, how long before its end it finished */
+    double margin_ns;    /* how much earlier than the others it is to finish */
     uint32_t out_frames; /* frames since the device was left out or probed */
     uint32_t pause;      /* frames until the next probe */
 };
@@ -57,11 +58,13 @@ struct cox__adaptive_slot {
 struct cox__adaptive {
     uint32_t device_count;
     uint32_t rows, in_flight; /* of the last frame */
+    bool rows_stay;           /* a new split costs time, because rows move between devices */
     bool profile_loaded;
     /* the devices in use when the device profiles were saved, a bit each; 0 = none were loaded */
     uint32_t loaded_devices;
     bool energy, latency; /* the objective; else throughput */
     double usual_ns;      /* recent mean time of the frames, including those of trials */
+    double spread_ns;     /* recent mean time from the first device's end to the last one's */
     uint64_t over;        /* frames before this one have been learned from */
     double periods[COX__ADAPTIVE_SLOTS]; /* of the last frames, at frame % COX__ADAPTIVE_SLOTS */
     uint32_t current[COX_DEVICES_MAX];   /* rows of each device's band, in the split in use */

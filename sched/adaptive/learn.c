@@ -7,6 +7,11 @@
 /* An unfinished launch is guessed to need its time until now times this. */
 static const double UNFINISHED = 2;
 static const double USUAL_GAIN = 0.1;
+/* How far a frame moves the margins, relative to the spread; with several frames in flight less,
+ * because devices need not finish together. Half or twice as much changes means by 0.1 %. */
+static const double MARGIN_GAIN = 0.05, MARGIN_GAIN_STREAM = 0.02;
+/* Part of a frame in the mean spread, and most of a frame's spread over the mean. */
+static const double SPREAD_GAIN = 0.1, SPREAD_MOST = 3;
 /* Most of a device's time alone over its co-running time, with several frames in flight. */
 static const double ALONE_STREAM = 0.9;
 static const double ALONE_MOST = 1.5; /* the same with one frame in flight */
@@ -36,6 +41,46 @@ static bool teaches(const struct cox__adaptive *state, const struct cox__adaptiv
     return in_use;
 }
 
+static bool is_last(double end_ns, double latest_ns)
+{
+    return !(end_ns < latest_ns);
+}
+
+/* Adjust the margins, so that each device finishes last as often as its share of the speed of all.
+ * Then its chance to be last, times what a row takes it, is the same for every device: moving a row
+ * does not change the mean of the last end (Ho and Cao 1983). With equal mean ends instead, a noisy
+ * device would delay most of the frames. A device that begins late gets a margin, too.
+ *
+ * `end_ns`: negative = the device has no rows. */
+static void learn_margins(struct cox__adaptive *state, const double *end_ns, double latest_ns)
+{
+    double first_ns = latest_ns, speed = 0;
+    for (uint32_t d = 0; d < state->device_count; d++)
+        if (end_ns[d] >= 0) {
+            first_ns = cox__min(first_ns, end_ns[d]);
+            speed += 1 / cox__speed_level(&state->devices[d].speed);
+        }
+
+    const double spread_ns = latest_ns - first_ns;
+    if (state->spread_ns > 0)
+        state->spread_ns += SPREAD_GAIN * (cox__min(spread_ns, SPREAD_MOST * state->spread_ns) -
+                                           state->spread_ns);
+    else
+        state->spread_ns = spread_ns;
+
+    const double gain = state->in_flight > 1 ? MARGIN_GAIN_STREAM : MARGIN_GAIN;
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        struct cox__adaptive_device *device = &state->devices[d];
+        if (end_ns[d] < 0)
+            continue;
+
+        const double share = 1 / cox__speed_level(&device->speed) / speed;
+        const double off = is_last(end_ns[d], latest_ns) - share;
+        device->margin_ns = cox__clip(device->margin_ns + gain * state->spread_ns * off, 0,
+                                      latest_ns);
+    }
+}
+
 /* Learn from a frame after all its bands have been observed. */
 static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_slot *slot)
 {
@@ -54,6 +99,10 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
         if (part->busy.launches && teaches(state, slot, in_use))
             learn_speed(&state->devices[d], slot->trial > 0, &part->busy);
     }
+
+    /* A split that stays for long would make the margins grow all the while. */
+    if (!slot->trial && in_use && sharing > 1 && !state->rows_stay)
+        learn_margins(state, end_ns, latest_ns);
 
     const double alone_most = state->in_flight > 1 ? ALONE_STREAM : ALONE_MOST;
     for (uint32_t d = 0; d < state->device_count; d++) {

@@ -24,6 +24,9 @@ static const double THETA_DRIFT = 1e-4;
 /* Variance of a contrast, over that of a launch: rows differ too. */
 static const double THETA_NOISE = 8;
 static const double UNLIKE = 0.3; /* least relative difference of work that makes a contrast */
+/* A launch of less work than this many theta tells theta, not the level. */
+static const double SMALL = 2;
+static const double SMALL_GAIN = 0.5; /* how far it moves theta */
 static const double NS_LEAST = 1e-6, NS_MOST = 1e20;
 
 enum {
@@ -138,8 +141,24 @@ static double error_gain(const struct cox__speed *speed)
     return ERROR_GAIN;
 }
 
+/* Learn theta from small launches. The fixed cost is most of their time: from a level that they
+ * gave, a larger launch would be predicted far too short or too long. Returns whether they are
+ * small. */
+static bool learn_small(struct cox__speed *speed, double ns, double work)
+{
+    const double level = cox__speed_level(speed);
+    if (!(level > 0) || work >= SMALL * speed->theta)
+        return false;
+
+    speed->theta = cox__max(0, speed->theta + SMALL_GAIN * (ns / level - work - speed->theta));
+    return true;
+}
+
 void cox__speed_learn(struct cox__speed *speed, const struct cox__busy *busy)
 {
+    if (learn_small(speed, busy->ns / busy->launches, busy->work / busy->launches))
+        return;
+
     const double level = busy->ns / (busy->launches * speed->theta + busy->work);
     if (!(level > NS_LEAST && level < NS_MOST))
         return;

@@ -8,10 +8,14 @@ static const double GAIN_ONCE = 0.05;   /* gain that is believed after one trial
 static const double GAIN_TWICE = 0.006; /* gain that is believed after two trials */
 /* A trial ends early if its shortest frame takes this many times as long as those before, */
 static const double HOPELESS = 1.15;
-/* or a single frame this many times as long, and longer than the longest before. */
+/* or its first frame this many times as long, and longer than the longest before. A later frame
+ * may have been a hiccup, and counts as no longer than that. */
 static const double HOPELESS_ONCE = 1.7;
-static const double LOSS = 0.004; /* part of the time that trials may cost */
-enum { PAUSE_FIRST = 8, PAUSE_MIN = 32, PAUSE_MAX = 1024, EARLY = 2, OWN_TIMES = 3 };
+/* Part of the time that trials may cost. 0.004 finds plans later: up to 0.1 % in the mean. */
+static const double LOSS = 0.008;
+/* Most frames until the next trial: a loss may have been a hiccup, too. */
+static const double PAUSE_LOSS_MAX = 1024;
+enum { PAUSE_FIRST = 8, PAUSE_MIN = 32, PAUSE_MAX = 256, EARLY = 2, OWN_TIMES = 3 };
 
 void cox__trials_init(struct cox__trials *trials, struct cox__trial_plan plan)
 {
@@ -160,7 +164,8 @@ static enum cox__trial_verdict judge(struct cox__trials *trials, uint64_t frame)
         trials->plans[at].pause = cox__double_pause(trials->plans[at].pause, PAUSE_MAX);
     }
 
-    trials->due = frame + 4 + (uint64_t)(cox__clip(ratio - 1, 0, 4) * trials->tried_split / LOSS);
+    const double loss = cox__clip(ratio - 1, 0, 1) * trials->tried_split;
+    trials->due = frame + 4 + (uint64_t)cox__min(loss / LOSS, PAUSE_LOSS_MAX);
     return won ? COX__TRIAL_WON : COX__TRIAL_LOST;
 }
 
@@ -174,14 +179,15 @@ enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t fr
     const int block = (int)trials->phase - 1;
     const bool during = trials->phase == COX__TRIAL_DURING;
 
-    /* One frame of the tried plan may be slow enough to end the trial. */
+    /* The first frame of the tried plan may be slow enough to end the trial. */
     if (during && trials->ring[at].alone) {
-        const double before = middle(trials, 0);
-        if (time > HOPELESS_ONCE * before &&
-            time > trials->blocks[0].times[trials->blocks[0].frames - 1]) {
-            trials->blocks[block].frames = 0;
-            add(trials, block, time);
-            return judge(trials, frame);
+        const double most = HOPELESS_ONCE * middle(trials, 0);
+        if (time > most && time > trials->blocks[0].times[trials->blocks[0].frames - 1]) {
+            if (trials->blocks[block].frames == 0) {
+                add(trials, block, time);
+                return judge(trials, frame);
+            }
+            time = most;
         }
     }
 

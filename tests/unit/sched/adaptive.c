@@ -95,7 +95,8 @@ struct model {
     uint32_t count;
     double launch_ns[DEVICES], row_ns[DEVICES];
     double sigma;
-    double corunning; /* factor on every time in frames on which several devices work; 0 = 1 */
+    double noise[DEVICES]; /* more than `sigma`; the chance of a band is the sum of both */
+    double corunning;      /* factor on every time in frames on which several devices work; 0 = 1 */
     struct step step;
     double heavy; /* factor on the second quarter of the rows; 0 = 1 */
     uint32_t outlier_frame, outlier_device;
@@ -106,6 +107,7 @@ static const struct model pair = {.count = 2, .launch_ns = {60e3, 250e3}, .row_n
 
 static const struct model *model;     /* the model in use */
 static double frame_ns, frame_joules; /* of the last frame; the test sets the joules */
+static uint32_t last_device;          /* of the last frame: the one that ended last */
 static uint32_t done_rows[DEVICES];   /* in the last frame */
 
 static uint8_t row_device[8192]; /* 1 + the device that had the row last; 0 = no device has had it */
@@ -174,9 +176,13 @@ static void run_frame(void)
         double ns = launch_ns(band) * corunning * random_jitter(model->sigma);
         if (model->outlier_frame > 0 && view.frame == model->outlier_frame && band->device == model->outlier_device)
             ns *= 5;
+        if (model->noise[band->device] > 0)
+            ns *= random_jitter(model->noise[band->device]);
         ns += moving_ns(band);
         done_rows[band->device] += band->rows;
         band_took(band, ns, 0);
+        if (ns > end_ns)
+            last_device = band->device;
         end_ns = ns > end_ns ? ns : end_ns;
     }
     if (split.shadow.rows > 0)
@@ -267,6 +273,21 @@ Test(adaptive, is_at_its_split_after_three_frames_and_says_what_it_expects)
     cr_assert_float_eq((double)split.predicted_ns, frame_ns, 0.03 * frame_ns);
     for (uint32_t i = 0; i < split.band_count; i++)
         cr_assert_gt(split.device_ns[split.bands[i].device], 0);
+}
+
+/* The slow device has a third of the speed, so it should end last in a third of the frames. With equal mean ends it
+ * would in half of them. */
+Test(adaptive, a_noisy_device_ends_last_as_often_as_its_share_of_the_speed)
+{
+    struct model m = {.count = 2, .launch_ns = {60e3, 60e3}, .row_ns = {18e3, 9e3}, .noise = {0.2, 0.01}};
+    uint32_t last = 0, frames = 0;
+    run_begin(23, &m);
+    for (mean_ns(0, 200); view.frame < 2200; frames++) {
+        run_frame();
+        last += last_device == 0;
+    }
+    cr_assert_gt(last, 0.26 * frames, "%u of %u", last, frames);
+    cr_assert_lt(last, 0.41 * frames, "%u of %u", last, frames);
 }
 
 /* How often the split changes until frame `to`. */
