@@ -1,5 +1,5 @@
-/* Takes frames from the application: gives each a slot and an index, and tells the engine. Level 1 of
- * the engine.
+/* Takes frames from the application: gives each a slot and an index, and tells the engine. Level 1
+ * of the engine.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_ADMISSION_H
 #define COX_ENGINE_ADMISSION_H

@@ -24,8 +24,8 @@ struct cox__cl_image {
     uint32_t rows;
 };
 
-/* A staged band while it is enqueued: piece by piece, and part by part if other devices are to begin
- * as well. */
+/* A staged band while it is enqueued, part by part: the copies in of a piece, its first kernel, its
+ * other kernels and copies out. */
 struct cox__cl_staging {
     cl_mem mems[COX_BUFFERS_MAX];           /* of the current piece, for the kernels */
     uint32_t origins[COX_BUFFERS_MAX];      /* the buffer rows at which they begin */

@@ -514,7 +514,7 @@ Test(front_door, says_what_does_not_hold_together)
     refuse("'in': local_bytes is set, but it is not local",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .local_bytes = 4})})));
     refuse("'rows': a field for buffers is set, but it is not a buffer",
-        PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .halo_rows = 1})})));
+           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .halo_rows = 1})})));
     refuse("'in': in_place is set, but the kernel only reads it",
            PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "in", .in_place = true})})));
     refuse("'in': halo_rows and whole are both set",
@@ -546,7 +546,7 @@ Test(front_door, says_what_does_not_hold_together)
     refuse("constants_bytes is 64, but no kernel takes `constants` or a field, and no pass has `done`",
            PARAMS(PASSES({.source = copying}), .constants_bytes = 64));
     refuse("'rows': a field for buffers is set, but it is not a buffer",
-        PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .row_divisor = 2})})));
+           PARAMS(PASSES({.source = copying, ARGUMENTS({.name = "rows", .row_divisor = 2})})));
     refuse("a variant of kernel f sets columns or rows; allowed: source, code,",
            PARAMS(PASSES({.source = copying,
                           .variants = COX_LIST(struct cox_pass, {.source = copying, .columns = W})})));
