@@ -58,7 +58,7 @@ struct cox__profile {
 struct cox__frame_slots {
     struct cox__frame *all; /* in_flight + 1, constant */
     struct cox__frame *free;
-    struct cox__frame *reserved; /* for a frame that a callback submits; NULL = in use */
+    struct cox__frame *reserved;     /* for a frame that a callback submits; NULL = in use */
     struct cox__submission *waiting; /* for a free slot, the oldest first */
 };
 
