@@ -278,6 +278,19 @@ static void begin_joining(cox_session *session, const struct cox__session_spec *
         cox__loop_wake(session->runtime->loop);
 }
 
+/* Whether a device of the session is a CPU. Enqueueing may keep the scheduler thread for so long
+ * that it sees the ends of other devices' bands late. */
+static bool has_processor(const cox_runtime *runtime, const uint32_t *devices, uint32_t count)
+{
+    bool found = false;
+    for (uint32_t d = 0; d < count; d++) {
+        struct cox_device_info info;
+        runtime->backend->ops->device_info(runtime->backend, devices[d], &info);
+        found = found || info.type == COX_DEVICE_CPU;
+    }
+    return found;
+}
+
 static cox_status create(cox_runtime *runtime, const struct cox__session_spec *params,
                          cox_session **out)
 {
@@ -293,7 +306,8 @@ static cox_status create(cox_runtime *runtime, const struct cox__session_spec *p
         return COX_E_NOMEM;
 
     status = prepare_pipeline(session, params, devices, count);
-    session->pipeline.watched = session->settings.polls_closely && runtime->polls_inline;
+    session->pipeline.watched = session->settings.polls_closely &&
+                                !has_processor(runtime, devices, count);
     if (status == COX_OK)
         status = cox__checking_begin(session, params, devices, count);
     if (status == COX_OK)

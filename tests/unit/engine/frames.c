@@ -322,6 +322,24 @@ Test(engine, a_frame_that_waits_for_a_slot_is_under_way_before_the_callback)
     play_end(&play);
 }
 
+/* Then staged devices need no profile. Enqueueing for a CPU may keep the polling thread. */
+Test(engine, ends_are_seen_without_delay_if_a_core_polls_and_no_device_is_a_cpu)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        const bool polls = i & 1, processor = i & 2;
+        const struct fake_params devices = {
+            .device_count = 2,
+            .devices = {{.type = processor ? COX_DEVICE_CPU : COX_DEVICE_GPU, .ns_per_row = 10e3},
+                        {.type = COX_DEVICE_GPU, .ns_per_row = 10e3}}};
+        struct play play = play_open(&devices, 100, 16, 64, 2);
+        rig_runtime(play.rig)->polls_closely = polls;
+        play.session = play_session(&play, &(const struct cox__session_spec){0});
+        cr_expect_eq(play.session->pipeline.watched, polls && !processor, "case %u", i);
+        rig_runtime(play.rig)->polls_closely = false;
+        play_end(&play);
+    }
+}
+
 /* Only one band is queued ahead, so the others can still be cancelled. */
 Test(engine, keeps_the_next_band_queued_on_a_busy_device)
 {
