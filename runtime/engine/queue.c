@@ -147,11 +147,12 @@ static void note_enqueued(struct cox_session *session, const struct cox__queue *
 {
     struct cox__device *device = &session->devices.list[queue->device];
     const uint64_t ns = cox__elapsed_ns(begin_ns, cox__engine_now(session->runtime));
-
     const uint64_t usual_ns = device->enqueue_ns;
 
-    if (!usual_ns || ns < usual_ns)
-        device->enqueue_ns = (usual_ns + ns) / (usual_ns ? 2 : 1);
+    if (!usual_ns)
+        device->enqueue_ns = ns;
+    else if (ns < usual_ns)
+        device->enqueue_ns = (usual_ns + ns) / 2;
     else
         device->enqueue_ns += cox__min_u64(ns - usual_ns, usual_ns) / ENQUEUE_PART;
 }

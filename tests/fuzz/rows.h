@@ -55,7 +55,7 @@ struct sqlite3 {
 
 /* One item of a SELECT or ORDER BY. */
 struct fuzz_item {
-    enum { FUZZ_COLUMN, FUZZ_LITERAL, FUZZ_DIFFERENCE, FUZZ_EQUAL, FUZZ_CASE, FUZZ_OF_CALL } what;
+    enum { FUZZ_COLUMN, FUZZ_LITERAL, FUZZ_DIFFERENCE, FUZZ_EQUAL, FUZZ_CASE, FUZZ_OF_CALL, FUZZ_LATE } what;
     int column, other; /* a literal has its value in `column` */
     char text[16];     /* the column's name, or the text to compare with */
     char second[16];   /* CASE: the second text to compare with */
@@ -65,6 +65,7 @@ struct fuzz_item {
 struct fuzz_query {
     const char *sql;
     const struct fuzz_table *table, *joined; /* `joined` by session and call */
+    const struct fuzz_table *noticed;        /* by session, frame and band */
     int key;                                 /* the column that must equal the bound value */
     bool or_all;                             /* if the bound value is 0, all rows */
     bool down, one;                          /* descending order; only one row */
@@ -242,6 +243,10 @@ static inline struct fuzz_item fuzz_item_of(const struct fuzz_query *query, cons
         item.what = FUZZ_OF_CALL;
         strcpy(name, *text == 'c' ? "pass" : "frame");
         item.column = fuzz_column_find(query->joined, name);
+    } else if (fuzz_begins(text, "ifnull(noticed_ns - end_ns, -1)")) {
+        item.what = FUZZ_LATE;
+        item.other = fuzz_column_find(query->noticed, "noticed_ns");
+        strcpy(name, "end_ns");
     } else if (sscanf(text, "CASE %15[a-z_] WHEN '%15[a-z]' THEN %d WHEN '%15[a-z]' THEN %d ELSE %d END", name, other,
                       &item.values[0], item.second, &item.values[1], &item.values[2]) == 6) {
         item.what = FUZZ_CASE;
@@ -287,7 +292,8 @@ static inline void fuzz_compile(struct fuzz_query *query, const char *sql)
     query->sql = sql;
     query->table = fuzz_table_find(table);
     query->joined = strstr(sql, " JOIN call c USING (session, call)") ? fuzz_table_find("call") : NULL;
-    CHECK(query->table && !query->joined == !strstr(sql, " JOIN "));
+    query->noticed = strstr(sql, " LEFT JOIN notice USING (session, frame, band)") ? fuzz_table_find("notice") : NULL;
+    CHECK(query->table && (query->joined || query->noticed) == (strstr(sql, " JOIN ") != NULL));
     query->key = fuzz_column_find(query->table, key);
     query->or_all = strstr(where, " OR ?1 = 0");
     query->down = strstr(where, " DESC");
@@ -321,6 +327,22 @@ static inline const struct fuzz_value *fuzz_call_of(const struct fuzz_query *que
     return NULL;
 }
 
+/* How late a band's end was noticed, by the first three columns of the row; -1 = not recorded. */
+static inline struct fuzz_value fuzz_late(const struct fuzz_query *query, const struct fuzz_item *item,
+                                          const struct fuzz_value *band)
+{
+    const struct fuzz_value *end = &band[item->column];
+    for (int r = 0; r < query->noticed->row_count; r++) {
+        const struct fuzz_value *notice = query->noticed->rows[r], *at = &notice[item->other];
+        bool same = true;
+        for (int c = 0; c < 3; c++)
+            same = same && fuzz_compare(&notice[c], &band[c]) == 0;
+        if (same && end->type && at->type && !isnan(at->real - end->real))
+            return (struct fuzz_value){FUZZ_REAL, 0, at->real - end->real, ""};
+    }
+    return (struct fuzz_value){FUZZ_WHOLE, -1, -1, ""};
+}
+
 static inline struct fuzz_value fuzz_whole(int64_t whole)
 {
     return (struct fuzz_value){FUZZ_WHOLE, whole, (double)whole, ""};
@@ -329,10 +351,13 @@ static inline struct fuzz_value fuzz_whole(int64_t whole)
 static inline struct fuzz_value fuzz_evaluate(const struct fuzz_query *query, const struct fuzz_item *item,
                                               const struct fuzz_value *row)
 {
+    if (item->what == FUZZ_LITERAL)
+        return fuzz_whole(item->column);
+    if (item->what == FUZZ_LATE)
+        return fuzz_late(query, item, row);
+
     const struct fuzz_value *value = &row[item->column];
     switch (item->what) {
-    case FUZZ_LITERAL:
-        return fuzz_whole(item->column);
     case FUZZ_DIFFERENCE: {
         const struct fuzz_value *other = &row[item->other];
         struct fuzz_value real = {FUZZ_REAL, 0, value->real - other->real, ""};
