@@ -7,9 +7,9 @@
 /* An unfinished launch is guessed to need its time until now times this. */
 static const double UNFINISHED = 2;
 static const double USUAL_GAIN = 0.1;
-/* How far a frame moves the margins, relative to the spread; with several frames in flight less,
- * because devices need not finish together. Half or twice as much changes means by 0.1 %. */
-static const double MARGIN_GAIN = 0.05, MARGIN_GAIN_STREAM = 0.02;
+/* How far a frame moves the margins, relative to the spread; with several frames in flight so many
+ * times less, because devices need not finish together. Twice as much changes means by 0.1 %. */
+static const double MARGIN_GAIN = 0.05;
 /* Part of a frame in the mean spread, and most of a frame's spread over the mean. */
 static const double SPREAD_GAIN = 0.1, SPREAD_MOST = 3;
 /* Most of a device's time alone over its co-running time, with several frames in flight. */
@@ -68,7 +68,7 @@ static void learn_margins(struct cox__adaptive *state, const double *end_ns, dou
     else
         state->spread_ns = spread_ns;
 
-    const double gain = state->in_flight > 1 ? MARGIN_GAIN_STREAM : MARGIN_GAIN;
+    const double gain = MARGIN_GAIN / state->in_flight;
     for (uint32_t d = 0; d < state->device_count; d++) {
         struct cox__adaptive_device *device = &state->devices[d];
         if (end_ns[d] < 0)
