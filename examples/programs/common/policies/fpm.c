@@ -25,7 +25,7 @@
 
 enum {
     POINTS = 8,
-    MEAN_FRAMES = 4, /* a point is the mean of its first measurements, then averages so many */
+    MEAN_FRAMES = 4, /* measurements that a point averages */
     BISECTIONS = 64,
 };
 
@@ -195,12 +195,7 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
         out->reason = COX_REASON_FIRST;
     }
 
-    uint32_t rows[COX_DEVICES_MAX];
-    (void)layout_balance(view, ns_per_row, rows);
-    history_lay_out(&state->history, view, rows, out);
-    if (timed)
-        out->predicted_ns = layout_ns(layout_predict(view, ns_per_row, rows));
-
+    (void)history_balance(&state->history, view, ns_per_row, timed, out);
     return COX_OK;
 }
 

@@ -106,3 +106,17 @@ void history_lay_out(struct history *history, const struct cox_sched_view *view,
 
     layout_bands(view, rows, out);
 }
+
+bool history_balance(struct history *history, const struct cox_sched_view *view,
+                     const double *ns_per_row, bool timed, struct cox_split *out)
+{
+    uint32_t rows[COX_DEVICES_MAX];
+    if (layout_balance(view, ns_per_row, rows) < 0)
+        return false;
+
+    history_lay_out(history, view, rows, out);
+    if (timed)
+        out->predicted_ns = layout_ns(layout_predict(view, ns_per_row, rows));
+
+    return true;
+}

@@ -51,15 +51,9 @@ static cox_status split(void *memory, const struct cox_sched_view *view, struct 
     if (!all)
         timed = layout_guess(view, ns_per_row);
 
-    uint32_t rows[COX_DEVICES_MAX];
-    if (layout_balance(view, ns_per_row, rows) < 0)
-        return COX_E_NO_DEVICE;
-
     out->reason = none ? COX_REASON_FIRST : COX_REASON_BALANCED;
-    history_lay_out(&state->history, view, rows, out);
-    if (timed)
-        out->predicted_ns = layout_ns(layout_predict(view, ns_per_row, rows));
-
+    if (!history_balance(&state->history, view, ns_per_row, timed, out))
+        return COX_E_NO_DEVICE;
     return COX_OK;
 }
 

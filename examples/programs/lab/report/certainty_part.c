@@ -84,15 +84,7 @@ static bool policy_rows(const struct chapter *chapter, uint32_t policy, bool pai
     const struct report_run *run = chapter->run;
     const bool phases = run->phase_count > 1;
 
-    html_raw(out, "<tbody><tr class=\"whole\"><th scope=\"row\"");
-    if (phases)
-        html_format(out, " rowspan=\"%u\"", run->phase_count + 1);
-    html_raw(out, ">");
-    words_swatch(out, "p", chart_policy_colour(run, policy));
-    chapter_policy_name(chapter, policy);
-    html_raw(out, "</th>");
-    if (phases)
-        html_raw(out, "<th scope=\"row\">all frames</th>");
+    chapter_policy_rows(chapter, policy, phases);
     if (!row(chapter, policy, REPORT_ALL_PHASES, pairs, blocks))
         return false;
 

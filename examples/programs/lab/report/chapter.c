@@ -26,6 +26,21 @@ void chapter_policy_name(const struct chapter *chapter, uint32_t policy)
     words_or(chapter->out, chapter->run->policies[policy], "(unnamed)");
 }
 
+void chapter_policy_rows(const struct chapter *chapter, uint32_t policy, bool phases)
+{
+    struct html *out = chapter->out;
+
+    html_raw(out, "<tbody><tr class=\"whole\"><th scope=\"row\"");
+    if (phases)
+        html_format(out, " rowspan=\"%u\"", chapter->run->phase_count + 1);
+    html_raw(out, ">");
+    words_swatch(out, "p", chart_policy_colour(chapter->run, policy));
+    chapter_policy_name(chapter, policy);
+    html_raw(out, "</th>");
+    if (phases)
+        html_raw(out, "<th scope=\"row\">all frames</th>");
+}
+
 static void table_cell_begin(struct html *out, bool best)
 {
     html_raw(out, "<td");

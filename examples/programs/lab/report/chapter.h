@@ -33,6 +33,10 @@ void words_swatch(struct html *out, const char *kind, uint32_t colour);
 
 void chapter_policy_name(const struct chapter *chapter, uint32_t policy);
 
+/* Begin the rows of a policy in a table: its name, for all of its rows, and the head of the first
+ * row if there are `phases`. The caller writes the cells and </tr>. */
+void chapter_policy_rows(const struct chapter *chapter, uint32_t policy, bool phases);
+
 /* A row of a table with the device's name and colour. The caller writes the cells and </tr>. */
 void chapter_device_row(const struct chapter *chapter, uint32_t device);
 

@@ -338,15 +338,7 @@ static void headline_table(const struct chapter *chapter)
 
         if (i)
             html_raw(out, "</tbody>\n");
-        html_raw(out, "<tbody><tr class=\"whole\"><th scope=\"row\"");
-        if (phases)
-            html_format(out, " rowspan=\"%u\"", run->phase_count + 1);
-        html_raw(out, ">");
-        words_swatch(out, "p", chart_policy_colour(run, policy));
-        chapter_policy_name(chapter, policy);
-        html_raw(out, "</th>");
-        if (phases)
-            html_raw(out, "<th scope=\"row\">all frames</th>");
+        chapter_policy_rows(chapter, policy, phases);
         headline_row(chapter, &columns, policy, REPORT_ALL_PHASES);
 
         for (uint32_t phase = 0; phases && phase < run->phase_count; phase++) {
