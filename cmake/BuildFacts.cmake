@@ -2,9 +2,9 @@
 #
 #   cox_build_facts(<target> <out.c> <kernel file>...)
 #
-# The file is made anew in each build, but written only if it changes. So a new commit compiles this one file again and
-# nothing else. Nothing in it depends on the time or place of the build: paths in flags are replaced. Without a git
-# repository of its own, as in a release archive or a package's build, the commit is "unknown".
+# Each build makes the file again, but writes it only if it changes. So a new commit compiles this one file again and
+# nothing else. Nothing in it depends on the time or place of the build: paths in flags are replaced. If the
+# source is not the root of a git repository, as in a release archive or a package's build, the commit is "unknown".
 #
 # The kernels' hash is that of `sha256sum` over their list, which you can make in the folder kernels/:
 #

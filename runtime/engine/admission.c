@@ -2,7 +2,7 @@
  *
  * If all slots are in use, a thread waits with its frame. The thread that delivers a frame then
  * submits the waiting one, before the waiting thread wakes up. So the next frame starts one change
- * of threads earlier: 12 to 25 us on 32 cores beside two NVIDIA H200.
+ * of threads earlier: 12 to 25 us with 32 cores and two NVIDIA H200.
  *
  * Owns the free slots and the queue of waiting submissions.
  * SPDX-License-Identifier: Apache-2.0 */

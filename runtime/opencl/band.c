@@ -454,8 +454,8 @@ static struct piece piece_of(const struct cox__job *job, const struct cox__cl_st
                           .last = done + rows == job->rows};
 }
 
-/* Whether each piece has rows of its own of a binding. Others (HALO, WHOLE, reads_all) come with
- * the first piece. A part of a HALO binding for each piece was slower on two NVIDIA H200: 0.91 of
+/* Whether a binding is divided among the pieces. Others (HALO, WHOLE, reads_all) come with the
+ * first piece. A part of a HALO binding for each piece was slower on two NVIDIA H200: 0.91 of
  * hand-written OpenCL instead of 0.95, because small copies cost more. */
 static bool is_cut(const struct cox__cl_staging *state, const struct cox__binding *binding)
 {

@@ -7,8 +7,8 @@
 /* An unfinished launch is guessed to need its time until now times this. */
 static const double UNFINISHED = 2;
 static const double USUAL_GAIN = 0.1;
-/* How far a frame moves the margins, relative to the spread; with several frames in flight so many
- * times less, because devices need not finish together. Twice as much changes means by 0.1 %. */
+/* How far a frame moves the margins, relative to the spread. It is divided by the frames in flight,
+ * because devices need not finish together then. Twice as much changes means by 0.1 %. */
 static const double MARGIN_GAIN = 0.05;
 /* Part of a frame in the mean spread, and most of a frame's spread over the mean. */
 static const double SPREAD_GAIN = 0.1, SPREAD_MOST = 3;
@@ -47,9 +47,9 @@ static bool is_last(double end_ns, double latest_ns)
 }
 
 /* Adjust the margins, so that each device finishes last as often as its share of the speed of all.
- * Then its chance to be last, times what a row takes it, is the same for every device: moving a row
- * does not change the mean of the last end (Ho and Cao 1983). With equal mean ends instead, a noisy
- * device would delay most of the frames. A device that begins late gets a margin, too.
+ * Then the chance to be last, times the time of a row, is the same for every device. So moving a
+ * row does not change the mean of the last end (Ho and Cao 1983). With equal mean ends instead, a
+ * noisy device would delay most of the frames. A device that begins late gets a margin, too.
  *
  * `end_ns`: negative = the device has no rows. */
 static void learn_margins(struct cox__adaptive *state, const double *end_ns, double latest_ns)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What cox-lab says of its build: the commit of the source's own repository, flags without paths, the hash of the
+# What cox-lab prints about its build: the commit of the source's own repository, flags without paths, the hash of the
 # kernels. It is the same wherever the source lies, and a build without changes writes nothing.
 #   build_facts.sh CMAKE SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
@@ -43,7 +43,7 @@ plant "$work/another place"
 facts "$work/another place"
 same first.c facts.c
 
-# A repository of its own.
+# The source is the root of a repository.
 plant "$work/own"
 git init -q "$work/own"
 git -C "$work/own" add .

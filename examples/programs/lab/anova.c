@@ -1,6 +1,6 @@
 /* In a balanced design the effects are orthogonal. The effect of a set of factors at a combination
- * of their levels is the alternating sum of the means over all its subsets, and its sum of squares
- * is that of the effects over all values (R. A. Fisher; D. C. Montgomery, Design and Analysis of
+ * of their levels is the alternating sum of the means over all its subsets. Its sum of squares adds
+ * up the squared effects over all values (R. A. Fisher; D. C. Montgomery, Design and Analysis of
  * Experiments, chapter 5).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "anova.h"

@@ -111,7 +111,7 @@ Test(trials, adopt_a_plan_that_is_faster)
 /* Seen on two H200: one frame took 30 times as long, and no trial followed in 1760 frames. */
 Test(trials, of_other_plans_wait_a_bounded_number_of_frames_after_a_loss)
 {
-    enum { BEHIND = 12 }; /* frames are told when as many more have been split */
+    enum { BEHIND = 12 }; /* frames split before the policy learns from one */
     const struct cox__trial_plan next = {2, 0};
     enum cox__trial_verdict verdict = COX__TRIAL_GOES_ON;
     bool tried[64] = {false};

@@ -1,5 +1,5 @@
-/* `qilin`: a linear regression of time over rows for each device, from a training phase; then the
- * split in which devices finish together by it, fixed from then on.
+/* `qilin`: a training phase gives each device a linear regression of time over rows. The split in
+ * which devices finish together by it is fixed from then on.
  *
  *     t_d(n) = a_d + b_d n,   minimise max_d t_d(n_d) with the sum of n_d = N
  *

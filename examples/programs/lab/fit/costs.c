@@ -195,8 +195,8 @@ static struct bands drop_copied(struct bands *bands, const struct line *copied)
     return some;
 }
 
-/* Move the bands that waited for `least` .. `most` of the line's time, or of their own without a
- * line, to the front. Returns a view of them. */
+/* Move the bands that waited for `least` .. `most` of a time to the front. The time is the line's,
+ * or the band's if there is no line. Returns a view of them. */
 static struct bands select_bands(struct bands *bands, const struct line *line, double least,
                                  double most)
 {

@@ -15,9 +15,9 @@ static inline bool lab_fit_says_cost(const struct lab_replay_band *band)
  * times. */
 bool lab_fit_is_policy(const struct lab_replay_session *session);
 
-/* A first band of n rows takes fixed_ns + row_ns * n. If it waited in the device's queue, it takes
- * up to ahead_ns + ahead_row_ns * n less, but no more than the wait: the device then copies it in
- * while it works at the band before. */
+/* A first band of n rows takes fixed_ns + row_ns * n. If it waited in the device's queue, the
+ * device copied it in while it worked at the band before. Then it takes up to ahead_ns +
+ * ahead_row_ns * n less, but no more than the wait. */
 struct lab_fit_costs {
     double fixed_ns, row_ns;
     double ahead_ns, ahead_row_ns;

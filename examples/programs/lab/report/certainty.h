@@ -16,7 +16,7 @@ struct report_certainty {
 };
 
 /* The policy that the others are compared with: the first one of the run that is not the oracle.
- * policy_count if there is none. */
+ * policy_count = no such policy. */
 uint32_t report_first_policy(const struct report_run *run);
 
 /* `phase` may be REPORT_ALL_PHASES: then each draw has as many blocks of each phase as there are.

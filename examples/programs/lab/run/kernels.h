@@ -46,7 +46,7 @@ double lab_kernel_gigabytes(const struct lab_kernel *kernel);
 /* "tonemap", or the name of the user's file. */
 const char *lab_kernel_name(const struct lab_kernel *kernel);
 
-/* SHA-256 of its source: of the user's file; of all kernels of the library for one of its own. */
+/* SHA-256 of the user's file, or of all kernels of the library if it is one of them. */
 void lab_kernel_sha256(const struct lab_kernel *kernel, char text[SHA256_TEXT_BYTES]);
 
 uint32_t lab_kernel_columns(const struct lab_kernel *kernel);
