@@ -236,15 +236,22 @@ Test(engine, submits_and_flushes_first_where_the_enqueue_returns_at_once)
     play_end(&play);
 }
 
-Test(engine, a_device_that_enqueues_slowly_is_submitted_to_last)
+/* Play frames while device 0 takes long to enqueue. The record has the last one. */
+static struct play play_slow_enqueue(const struct fake_params *devices)
 {
-    struct play play = begin_thirds(&play_trio, 1);
+    struct play play = begin_thirds(devices, 1);
     play_frames(&play, 0, 1, 1); /* the warm-up */
     FAKE_FAULT(play.fake, .kind = FAKE_SUBMIT_BLOCKS, .device = 0, .delay_ns = 200000, .count = UINT32_MAX);
     play_frames(&play, 1, 3, 1);
 
     fake_clear_record(play.fake);
     play_frames(&play, 3, 4, 1);
+    return play;
+}
+
+Test(engine, a_device_that_enqueues_slowly_is_submitted_to_last)
+{
+    struct play play = play_slow_enqueue(&play_trio);
 
     size_t count;
     struct fake_record *record = fake_take_record(play.fake, &count);
@@ -261,13 +268,7 @@ Test(engine, a_device_that_enqueues_slowly_does_not_keep_others_from_their_parts
 {
     struct fake_params devices = play_trio;
     devices.devices[1].parts = devices.devices[2].parts = 3;
-    struct play play = begin_thirds(&devices, 1);
-    play_frames(&play, 0, 1, 1); /* the warm-up */
-    FAKE_FAULT(play.fake, .kind = FAKE_SUBMIT_BLOCKS, .device = 0, .delay_ns = 200000, .count = UINT32_MAX);
-    play_frames(&play, 1, 3, 1);
-
-    fake_clear_record(play.fake);
-    play_frames(&play, 3, 4, 1);
+    struct play play = play_slow_enqueue(&devices);
 
     size_t count;
     struct fake_record *record = fake_take_record(play.fake, &count);
