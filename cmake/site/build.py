@@ -102,7 +102,7 @@ def about(page):
     text = read(os.path.join(source, page + ".md"))
     title = re.search(r"^# (.*)$", text, re.M)[1]
     first = re.search(r"^# .*\n+(?P<text>(?!```)[^\n#|<!\s][^\n]*(?:\n[^\n]+)*)", text)
-    words = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", " ".join(first["text"].split())) if first else ""
+    words = re.sub(r"!?\[([^]]*)\]\([^)]*\)|</?a\b[^>]*>", r"\1", " ".join(first["text"].split())) if first else ""
     return title, " ".join(re.findall(r"\S.*?\.(?=\s|$)", words)[:2])
 
 
