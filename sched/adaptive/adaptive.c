@@ -154,31 +154,35 @@ static void note_devices(struct cox__adaptive *state, const struct cox_sched_vie
 
 /* --- plans --- */
 
-/* The least time of a whole frame on the device: as fast as the device is alone. */
-static double least_device_ns(const struct cox__adaptive *state,
-                              const struct cox__adaptive_device *device)
+/* A device's time in a set of fewer devices, over the time that its speed predicts. */
+static double alone_factor(const struct cox__adaptive *state,
+                           const struct cox__adaptive_device *device)
 {
-    const double ns = cox__speed_ns(&device->speed, 1, state->rows);
-
     if (device->alone > 0)
-        return device->alone * ns;
+        return device->alone;
     if (device->single_device_ns > 0)
-        return device->single_device_ns;
-    return ALONE_UNKNOWN * ns;
+        return device->single_device_ns / cox__speed_ns(&device->speed, 1, state->rows);
+    return ALONE_UNKNOWN;
 }
 
 /* The least time that a frame can take on a device set. */
-static double least_ns(const struct cox__adaptive *state, uint32_t devices)
+static double least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                       uint32_t devices)
 {
-    double speed = 0;
+    struct cox_cost costs[COX_DEVICES_MAX];
+    uint32_t rows[COX_DEVICES_MAX];
 
-    for (uint32_t d = 0; d < state->device_count; d++)
-        if (devices >> d & 1)
-            speed += 1 / least_device_ns(state, &state->devices[d]);
+    for (uint32_t d = 0; d < state->device_count; d++) {
+        const struct cox__speed *speed = &state->devices[d].speed;
+        const double per_row = cox__layout_sane(alone_factor(state, &state->devices[d]) *
+                                                cox__speed_level(speed));
+        costs[d] = (struct cox_cost){.usable = devices >> d & 1,
+                                     .fixed_ns = cox__clip(per_row * speed->theta, 0, 1e18),
+                                     .ns_per_row = per_row};
+    }
 
-    if (speed > 0)
-        return 1 / speed;
-    return 1e300;
+    return cox_waterfill(view->rows, view->row_alignment, view->min_band_rows, costs,
+                         state->device_count, rows);
 }
 
 /* Whether the frames until the next trial save what it costs to move the rows there and back. */
@@ -205,7 +209,7 @@ static bool try_devices(struct cox__adaptive *state, const struct cox_sched_view
         if (!(usable & bit) || !cox__trials_due(trials, plan, view->frame))
             continue;
 
-        const double ns = least_ns(state, plan.devices);
+        const double ns = least_ns(state, view, plan.devices);
         if (ns < PROMISING * state->usual_ns && pays_for_moves(state, view, ns)) {
             cox__trials_begin(trials, plan, SET_BLOCK, ns / PROMISING);
             return true;
