@@ -15,6 +15,7 @@ static const double SPREAD_GAIN = 0.1, SPREAD_MOST = 3;
 /* Most of a device's time alone over its co-running time, with several frames in flight. */
 static const double ALONE_STREAM = 0.9;
 static const double ALONE_MOST = 1.5; /* the same with one frame in flight */
+static const double CHANGED = 0.75;
 enum { SETTLED = 6 }; /* frames after which a device's time alone is compared with its speed */
 
 /* Learn the speed from launches, in the plan in use or in the one that is tried. A device that had
@@ -131,6 +132,11 @@ void cox__learn_band(void *memory, const struct cox_measurement *measurement)
 
     if (measurement->flags & COX_MEASURED_SHADOW) {
         device->asked = false;
+        if (device->timed) {
+            const double expected_ns = cox__speed_ns(&device->speed, 1, busy.work);
+            if (busy.ns < CHANGED * expected_ns)
+                cox__trials_forget(&state->trials, UINT32_C(1) << measurement->device);
+        }
         learn_speed(device, false, &busy);
         return;
     }

@@ -169,6 +169,17 @@ static enum cox__trial_verdict judge(struct cox__trials *trials, uint64_t frame)
     return won ? COX__TRIAL_WON : COX__TRIAL_LOST;
 }
 
+void cox__trials_forget(struct cox__trials *trials, uint32_t devices)
+{
+    trials->due = 0;
+    for (int i = 0; i < COX__TRIAL_PLANS; i++)
+        if (trials->plans[i].plan.devices & devices) {
+            trials->plans[i].due = 0;
+            trials->plans[i].pause = PAUSE_MIN;
+            trials->plans[i].trials = 0;
+        }
+}
+
 enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t frame, double time)
 {
     const uint32_t at = frame % COX__TRIAL_RING;

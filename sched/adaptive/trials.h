@@ -81,6 +81,9 @@ void cox__trials_begin(struct cox__trials *trials, struct cox__trial_plan plan, 
 struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t frame,
                                         uint32_t overlap, uint32_t settle);
 
+/* Forget how plans with any of the devices did. */
+void cox__trials_forget(struct cox__trials *trials, uint32_t devices);
+
 /* Report the time of a frame, in order, in nanoseconds or whatever the caller counts in. */
 enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t frame, double time);
 
