@@ -35,7 +35,7 @@ static const double ALONE_UNKNOWN = 0.5;
 enum {
     SHADOW_PART = 16, /* a shadow is this part of the frame */
     PAUSE_MIN = 32,   /* least frames between two probes of a device that is left out */
-    PAUSE_MAX = 128,  /* most frames between them: a device that came back waits no longer */
+    PAUSE_MAX = 64,   /* most frames between them: a device that came back waits no longer */
     MODE_BLOCK = 8,   /* frames of a block that tries another mode; frames in flight count twice */
     SET_BLOCK = 4,    /* frames of a block that tries another device set */
     SET_SETTLE = 2,   /* frames until speeds in another device set are known */

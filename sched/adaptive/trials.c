@@ -4,13 +4,11 @@
 #include "split/clip.h"
 #include "split/strict_fp.h"
 
+static const double GAIN_CLEAR = 0.1;   /* gain that needs no third block */
 static const double GAIN_ONCE = 0.05;   /* gain that is believed after one trial */
 static const double GAIN_TWICE = 0.006; /* gain that is believed after two trials */
-/* A trial ends early if its shortest frame takes this many times as long as those before, */
+/* A trial ends early if its shortest frame takes this many times as long as those before. */
 static const double HOPELESS = 1.15;
-/* or its first frame this many times as long, and longer than the longest before. A later frame
- * may have been a hiccup, and counts as no longer than that. */
-static const double HOPELESS_ONCE = 1.7;
 /* Part of the time that trials may cost. 0.008 is slower by 0.02 %. */
 static const double LOSS = 0.004;
 /* Most frames until the next trial: a loss may have been a hiccup, too. */
@@ -79,7 +77,6 @@ struct cox__trial_plan cox__trials_plan(struct cox__trials *trials, uint64_t fra
     trials->ring[at].frame = frame;
     trials->ring[at].serial = trials->serial;
     trials->ring[at].phase = trials->phase;
-    trials->ring[at].alone = trials->split > overlap;
     trials->ring[at].counts = trials->split > skipped;
 
     return during ? trials->tried : trials->in_use;
@@ -190,18 +187,6 @@ enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t fr
     const int block = (int)trials->phase - 1;
     const bool during = trials->phase == COX__TRIAL_DURING;
 
-    /* The first frame of the tried plan may be slow enough to end the trial. */
-    if (during && trials->ring[at].alone) {
-        const double most = HOPELESS_ONCE * middle(trials, 0);
-        if (time > most && time > trials->blocks[0].times[trials->blocks[0].frames - 1]) {
-            if (trials->blocks[block].frames == 0) {
-                add(trials, block, time);
-                return judge(trials, frame);
-            }
-            time = most;
-        }
-    }
-
     if (!trials->ring[at].counts)
         return COX__TRIAL_GOES_ON;
     add(trials, block, time);
@@ -222,6 +207,10 @@ enum cox__trial_verdict cox__trials_tell(struct cox__trials *trials, uint64_t fr
         trials->due = frame + PAUSE_FIRST;
         return COX__TRIAL_GOES_ON;
     }
+
+    /* Drift matters only if the plans are about as fast. */
+    if (during && (measured_ratio(trials) < 1 - GAIN_CLEAR || measured_ratio(trials) > 1))
+        return judge(trials, frame);
 
     trials->phase++;
     trials->split = 0;

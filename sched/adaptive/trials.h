@@ -51,7 +51,6 @@ struct cox__trials {
         uint64_t frame;
         uint32_t serial;
         enum cox__trial_phase phase;
-        bool alone;  /* no frame of another plan was in flight at the same time */
         bool counts; /* in its block */
     } ring[COX__TRIAL_RING];
 };
