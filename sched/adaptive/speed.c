@@ -8,15 +8,8 @@
 
 /* Parts of a measurement in the slow, the quick and the immediate average. */
 static const double gains[COX__LEVELS] = {0.1, 0.45, 1};
-/* Part of a measurement in the mean squares of errors. */
-static const double ERROR_GAIN = 0.03;
-static const double ERROR_GAIN_JUMP = 0.25; /* after a jump */
-static const double ERROR_FIRST[COX__JUMPS][COX__LEVELS] = {
-    {1.1e-3, 1e-3, 1.2e-3}, {0.01, 0.008, 0.02}, {0.04, 0.01, 0.008}};
-/* A measurement is a jump if it is off by this many standard deviations, */
-static const double JUMP = 3.5;
-/* and if the logarithm of measured over predicted is at least this. */
-static const double JUMP_LEAST = 0.12;
+static const double ERROR_GAIN = 0.03; /* part of a measurement in the mean squares of errors */
+static const double ERROR_FIRST[COX__LEVELS] = {1.1e-3, 1e-3, 1.2e-3};
 static const double THETA_FIRST = 0.02; /* of the work of the first measurement */
 static const double THETA_ERROR = 0.6;  /* standard deviation of that */
 /* Variance that each launch adds, relative to the launch's work squared. */
@@ -47,13 +40,10 @@ void cox__speed_begin(struct cox__speed *speed, double ns, double work)
         speed->theta_variance = THETA_ERROR * THETA_ERROR * work * work;
     }
 
-    for (int k = 0; k < COX__LEVELS; k++)
+    for (int k = 0; k < COX__LEVELS; k++) {
         speed->level[k] = cox__clip(ns / (speed->theta + work), NS_LEAST, NS_MOST);
-    for (int k = 0; k < COX__LEVELS; k++)
-        for (int jump = 0; jump < COX__JUMPS; jump++)
-            speed->error[jump][k] = ERROR_FIRST[jump][k];
-
-    speed->jump = COX__JUMP_QUICK;
+        speed->error[k] = ERROR_FIRST[k];
+    }
 }
 
 void cox__speed_load(struct cox__speed *speed, double fixed_ns, double ns_per_row)
@@ -64,14 +54,13 @@ void cox__speed_load(struct cox__speed *speed, double fixed_ns, double ns_per_ro
     cox__speed_begin(speed, level * (speed->theta + 1), 1);
 }
 
-/* The average that has had the least error after a jump like the last one. */
+/* The average that has had the least error. */
 static int believed(const struct cox__speed *speed)
 {
-    const double *error = speed->error[speed->jump];
     int best = 0;
 
     for (int k = 1; k < COX__LEVELS; k++)
-        if (error[k] < error[best])
+        if (speed->error[k] < speed->error[best])
             best = k;
 
     return best;
@@ -84,8 +73,7 @@ double cox__speed_level(const struct cox__speed *speed)
 
 double cox__speed_noise(const struct cox__speed *speed)
 {
-    const double *error = speed->error[0];
-    return sqrt(cox__min(error[0], cox__min(error[1], error[2])));
+    return sqrt(speed->error[believed(speed)]);
 }
 
 double cox__speed_ns(const struct cox__speed *speed, double launches, double work)
@@ -131,16 +119,6 @@ void cox__speed_contrast(struct cox__speed *speed, double ns, double work)
     speed->theta_variance *= 1 - gain * slope;
 }
 
-/* Part of a frame's measurement in the mean squares of errors. */
-static double error_gain(const struct cox__speed *speed)
-{
-    if (speed->frames < JUDGED)
-        return 0;
-    if (speed->jump)
-        return ERROR_GAIN_JUMP;
-    return ERROR_GAIN;
-}
-
 /* Learn theta from small launches. The fixed cost is most of their time: from a level that they
  * gave, a larger launch would be predicted far too short or too long. Returns whether they are
  * small. */
@@ -163,15 +141,10 @@ void cox__speed_learn(struct cox__speed *speed, const struct cox__busy *busy)
     if (!(level > NS_LEAST && level < NS_MOST))
         return;
 
-    const int best = believed(speed);
-    const double off = log_ratio(level / speed->level[best]);
-    const double limit = cox__max(JUMP_LEAST, JUMP * cox__speed_noise(speed));
-    const double gain = error_gain(speed);
-    double *error = speed->error[speed->jump];
-
     for (int k = 0; k < COX__LEVELS; k++) {
         const double e = log_ratio(level / speed->level[k]);
-        error[k] += gain * (e * e - error[k]);
+        if (speed->frames >= JUDGED)
+            speed->error[k] += ERROR_GAIN * (e * e - speed->error[k]);
 
         /* (1 + part) / (1 - part) is about e to the gain times e. */
         const double part = gains[k] * e / 2;
@@ -181,10 +154,5 @@ void cox__speed_learn(struct cox__speed *speed, const struct cox__busy *busy)
             speed->level[k] = speed->level[k] * (1 + part) / (1 - part);
     }
 
-    speed->jump = COX__JUMP_NONE;
-    if (off > limit)
-        speed->jump = COX__JUMP_SLOW;
-    else if (off < -limit)
-        speed->jump = COX__JUMP_QUICK;
     speed->frames++;
 }

@@ -17,16 +17,12 @@
 
 enum { COX__LEVELS = 3 };
 
-/* How the last measurement compares with its prediction. */
-enum cox__jump { COX__JUMP_NONE, COX__JUMP_SLOW, COX__JUMP_QUICK, COX__JUMPS };
-
 /* Zeroed: nothing is known. */
 struct cox__speed {
     uint32_t frames;           /* learned from */
     double level[COX__LEVELS]; /* averages of s; 0 = not known */
-    enum cox__jump jump;
-    /* Mean square of the logarithm of measured over predicted, after each kind of jump. */
-    double error[COX__JUMPS][COX__LEVELS];
+    /* Mean square of the logarithm of measured over predicted. */
+    double error[COX__LEVELS];
     double theta, theta_variance;
     double last_ns, last_work; /* the last launch; last_work 0 = none */
 };

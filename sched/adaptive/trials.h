@@ -42,8 +42,6 @@ struct cox__trials {
     uint32_t next;                          /* the entry to replace next */
     struct {
         struct cox__trial_plan plan;
-        uint32_t trials; /* number that counts */
-        double ratio;    /* time over that of the plan in use; a mean */
         uint32_t pause;
         uint64_t due;
     } plans[COX__TRIAL_PLANS];
