@@ -10,6 +10,7 @@ static const double USUAL_GAIN = 0.1;
 /* How far a frame moves the margins, relative to the spread. It is divided by the frames in flight,
  * because devices need not finish together then. Twice as much changes means by 0.1 %. */
 static const double MARGIN_GAIN = 0.05;
+enum { MARGIN_FRAMES = 3 }; /* with more in flight, margins only cost: 0.1 %, and 1 % of p99 */
 /* Part of a frame in the mean spread, and most of a frame's spread over the mean. */
 static const double SPREAD_GAIN = 0.1, SPREAD_MOST = 3;
 /* Most of a device's time alone over its co-running time, with several frames in flight. */
@@ -102,7 +103,8 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
     }
 
     /* A split that stays for long would make the margins grow all the while. */
-    if (!slot->trial && in_use && sharing > 1 && !state->rows_stay)
+    if (!slot->trial && in_use && sharing > 1 && !state->rows_stay &&
+        state->in_flight <= MARGIN_FRAMES)
         learn_margins(state, end_ns, latest_ns);
 
     const double alone_most = state->in_flight > 1 ? ALONE_STREAM : ALONE_MOST;
