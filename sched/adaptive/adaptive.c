@@ -164,9 +164,8 @@ static double alone_factor(const struct cox__adaptive *state,
     return ALONE_UNKNOWN;
 }
 
-/* The least time that a frame can take on a device set. */
-static double least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,
-                       uint32_t devices)
+double cox__adaptive_least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                              uint32_t devices)
 {
     struct cox_cost costs[COX_DEVICES_MAX];
     uint32_t rows[COX_DEVICES_MAX];
@@ -208,7 +207,7 @@ static bool try_devices(struct cox__adaptive *state, const struct cox_sched_view
         if (!(usable & bit) || !cox__trials_due(trials, plan, view->frame))
             continue;
 
-        const double ns = least_ns(state, view, plan.devices);
+        const double ns = cox__adaptive_least_ns(state, view, plan.devices);
         if (ns < PROMISING * state->usual_ns && pays_for_moves(state, view, ns)) {
             cox__trials_begin(trials, plan, SET_BLOCK, ns / PROMISING);
             return true;
@@ -271,14 +270,23 @@ static void choose_plan(struct cox__adaptive *state, const struct cox_sched_view
                         struct decision *decision)
 {
     struct cox__trials *trials = &state->trials;
+    uint32_t enough = 0;
+
+    if (!decision->changed)
+        enough = cox__deadline_device(state, view);
 
     if (decision->changed) {
         const uint32_t devices = changed_devices(state, decision);
         cox__trials_use(trials, (struct cox__trial_plan){devices, trials->in_use.mode});
-    } else if (trials->phase == COX__TRIAL_IDLE && decision->timed && !state->energy &&
+    } else if (enough != state->enough_alone) {
+        const uint32_t devices = enough ? enough : decision->usable;
+        cox__trials_use(trials, (struct cox__trial_plan){devices, COX__MODE_BANDS});
+    } else if (!enough && trials->phase == COX__TRIAL_IDLE && decision->timed && !state->energy &&
                state->over > 0 && !try_devices(state, view, decision->usable)) {
         try_modes(state, view, decision->usable);
     }
+
+    state->enough_alone = enough;
 
     /* After a change of mode, frames in flight of the old mode do not count. */
     uint32_t overlap = 0, settle = 0;
@@ -646,10 +654,12 @@ static cox_status adaptive_split(void *memory, const struct cox_sched_view *view
     (void)decide_energy(state, view, &decision);
 
     out->reason = decision.reason;
-    cox__layout_bands(view, decision.rows, out);
     open_slot(state, view, &decision);
+    struct cox__adaptive_slot *slot = &state->frame_slots[view->frame % COX__ADAPTIVE_SLOTS];
+    slot->on_demand = cox__deadline_on_demand(state, view, decision.ns, decision.rows, out);
+    if (!slot->on_demand)
+        cox__layout_bands(view, decision.rows, out);
 
-    const struct cox__adaptive_slot *slot = &state->frame_slots[view->frame % COX__ADAPTIVE_SLOTS];
     if (decision.timed) {
         out->predicted_ns = cox__layout_ns(decision.ns);
         out->rejected_ns = cox__layout_ns(decision.rejected_ns);
@@ -721,6 +731,7 @@ const struct cox_policy cox__policy_adaptive = {.name = "adaptive",
                                                 .init = adaptive_init,
                                                 .split = adaptive_split,
                                                 .observe = cox__learn_band,
+                                                .assign = cox__deadline_assign,
                                                 .observe_frame = cox__learn_frame,
                                                 .load_profile = adaptive_load_profile,
                                                 .save_profile = adaptive_save_profile};

@@ -49,6 +49,7 @@ struct cox__adaptive_part {
 struct cox__adaptive_slot {
     uint64_t frame;
     bool used;
+    bool on_demand; /* a part of the rows */
     struct cox__trial_plan plan;
     /* the serial of the trial whose other plan this is; 0 = it was the plan in use */
     uint32_t trial;
@@ -64,6 +65,10 @@ struct cox__adaptive {
     uint32_t loaded_devices;
     bool energy, latency; /* the objective; else throughput */
     double usual_ns;      /* recent mean time of the frames, including those of trials */
+    double latency_ns;    /* recent mean time from submission to delivery; 0 = not known */
+    uint32_t enough_alone; /* the device that meets the deadline alone, as a bit; 0 = none */
+    uint32_t agreed;       /* frames since another device was enough */
+    uint64_t helped_until; /* no device works alone before this frame */
     double spread_ns;     /* recent mean time from the first device's end to the last one's */
     uint64_t over;        /* frames before this one have been learned from */
     double periods[COX__ADAPTIVE_SLOTS]; /* of the last frames, at frame % COX__ADAPTIVE_SLOTS */
@@ -101,6 +106,27 @@ static inline bool cox__adaptive_bunches(const struct cox__trials *trials)
     return trials->tried.mode == COX__MODE_WHOLE_FRAMES ||
            trials->in_use.mode == COX__MODE_WHOLE_FRAMES;
 }
+
+/* The least time that a frame can take on a device set. Negative: it cannot be split so. */
+double cox__adaptive_least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                              uint32_t devices);
+
+/* --- deadline.c --- */
+
+/* The device that meets the frame's deadline alone, as a bit; 0 = none. Called once per frame. */
+uint32_t cox__deadline_device(struct cox__adaptive *state, const struct cox_sched_view *view);
+
+/* Learn the latency. `gain`: the frame's part in the mean. */
+void cox__deadline_learn(struct cox__adaptive *state, const struct cox_frame_measurement *frame,
+                         double gain);
+
+/* Leave a part of the rows to cox__deadline_assign, if a deadline asks for that. `rows`: of each
+ * device. Returns whether it filled in the bands and the pool. */
+bool cox__deadline_on_demand(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                             double frame_ns, const uint32_t *rows, struct cox_split *out);
+
+void cox__deadline_assign(void *memory, const struct cox_sched_view *view,
+                          const struct cox_chunk_request *request, struct cox_chunk *out);
 
 /* --- learn.c --- */
 

@@ -103,7 +103,7 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
     }
 
     /* A split that stays for long would make the margins grow all the while. */
-    if (!slot->trial && in_use && sharing > 1 && !state->rows_stay &&
+    if (!slot->trial && !slot->on_demand && in_use && sharing > 1 && !state->rows_stay &&
         state->in_flight <= MARGIN_FRAMES)
         learn_margins(state, end_ns, latest_ns);
 
@@ -111,7 +111,7 @@ static void learn_frame(struct cox__adaptive *state, const struct cox__adaptive_
     for (uint32_t d = 0; d < state->device_count; d++) {
         struct cox__adaptive_device *device = &state->devices[d];
         device->lead_ns = 0;
-        if (!(end_ns[d] < 0))
+        if (!(end_ns[d] < 0) && !slot->on_demand)
             device->lead_ns = latest_ns - end_ns[d];
 
         if (end_ns[d] >= 0 && !slot->trial && in_use && !(device->alone > 0) &&
@@ -201,6 +201,7 @@ void cox__learn_frame(void *memory, const struct cox_frame_measurement *frame)
     else
         state->usual_ns = mean_ns;
 
+    cox__deadline_learn(state, frame, USUAL_GAIN);
     if (slot)
         learn_frame(state, slot);
 
