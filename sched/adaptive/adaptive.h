@@ -63,14 +63,14 @@ struct cox__adaptive {
     bool profile_loaded;
     /* the devices in use when the device profiles were saved, a bit each; 0 = none were loaded */
     uint32_t loaded_devices;
-    bool energy, latency; /* the objective; else throughput */
-    double usual_ns;      /* recent mean time of the frames, including those of trials */
-    double latency_ns;    /* recent mean time from submission to delivery; 0 = not known */
+    bool energy, latency;  /* the objective; else throughput */
+    double usual_ns;       /* recent mean time of the frames, including those of trials */
+    double latency_ns;     /* recent mean time from submission to delivery; 0 = not known */
     uint32_t enough_alone; /* the device that meets the deadline alone, as a bit; 0 = none */
     uint32_t agreed;       /* frames since another device was enough */
     uint64_t helped_until; /* no device works alone before this frame */
-    double spread_ns;     /* recent mean time from the first device's end to the last one's */
-    uint64_t over;        /* frames before this one have been learned from */
+    double spread_ns;      /* recent mean time from the first device's end to the last one's */
+    uint64_t over;         /* frames before this one have been learned from */
     double periods[COX__ADAPTIVE_SLOTS]; /* of the last frames, at frame % COX__ADAPTIVE_SLOTS */
     uint32_t current[COX_DEVICES_MAX];   /* rows of each device's band, in the split in use */
     uint32_t current_rows;               /* of the frame it was made for; 0 = none */

@@ -63,8 +63,8 @@ void cox__deadline_learn(struct cox__adaptive *state, const struct cox_frame_mea
     const double latency_ns = (double)frame->latency_ns;
 
     if (state->latency_ns > 0)
-        state->latency_ns += gain * (cox__min(latency_ns, 3 * state->latency_ns) -
-                                     state->latency_ns);
+        state->latency_ns += gain *
+                             (cox__min(latency_ns, 3 * state->latency_ns) - state->latency_ns);
     else
         state->latency_ns = latency_ns;
 
