@@ -32,12 +32,14 @@ static const double SPARING = 0.92;
 static const double ALONE_UNKNOWN = 0.5;
 
 enum {
-    SHADOW_PART = 16, /* a shadow is this part of the frame */
-    PAUSE_MIN = 32,   /* least frames between two probes of a device that is left out */
-    PAUSE_MAX = 64,   /* most frames between them: a device that came back waits no longer */
-    MODE_BLOCK = 8,   /* frames of a block that tries another mode; frames in flight count twice */
-    SET_BLOCK = 4,    /* frames of a block that tries another device set */
-    SET_SETTLE = 2,   /* frames until speeds in another device set are known */
+    SHADOW_PART = 16,  /* a shadow is this part of the frame */
+    SHADOW_PAUSE = 64, /* most frames between two shadows: a device that came back waits no longer */
+    BAND_PAUSE = 128,  /* the same where a band must probe, which delays its frame */
+    PAUSE_MIN = 32,    /* least frames between two probes of a device that is left out */
+    PAYS_WITHIN = 128, /* frames in which another device set must save the cost of moving rows */
+    MODE_BLOCK = 8,    /* frames of a block that tries another mode; frames in flight count twice */
+    SET_BLOCK = 4,     /* frames of a block that tries another device set */
+    SET_SETTLE = 2,    /* frames until speeds in another device set are known */
 };
 
 /* The decision for one frame. */
@@ -183,11 +185,11 @@ double cox__adaptive_least_ns(const struct cox__adaptive *state, const struct co
                          state->device_count, rows);
 }
 
-/* Whether the frames until the next trial save what it costs to move the rows there and back. */
+/* Whether some frames save what it costs to move the rows there and back. */
 static bool pays_for_moves(const struct cox__adaptive *state, const struct cox_sched_view *view,
                            double ns)
 {
-    return PAUSE_MAX * (state->usual_ns - ns) >= 2 * view->move_ns * view->rows;
+    return PAYS_WITHIN * (state->usual_ns - ns) >= 2 * view->move_ns * view->rows;
 }
 
 /* Begin the trial of a device set that may be faster. First each device alone, whose time is known
@@ -604,7 +606,7 @@ static void probe(struct cox__adaptive *state, const struct cox_sched_view *view
         cox__energy_forget(&state->chooser, view->frame);
     device->asked = shadow;
     device->out_frames = 0;
-    device->pause = cox__double_pause(device->pause, PAUSE_MAX);
+    device->pause = cox__double_pause(device->pause, shadow ? SHADOW_PAUSE : BAND_PAUSE);
 }
 
 /* --- splitting --- */

@@ -34,7 +34,8 @@ static uint32_t enough(const struct cox__adaptive *state, const struct cox_sched
         const double noise = cox__speed_noise(&state->devices[d].speed);
         const double ns = (1 + SAFE * noise) *
                           cox__adaptive_least_ns(state, view, UINT32_C(1) << d);
-        if (state->devices[d].usable && state->devices[d].measured && ns < best_ns) {
+        if (state->devices[d].usable && state->devices[d].measured && ns > 0 &&
+            ns < best_ns) {
             best = UINT32_C(1) << d;
             best_ns = ns;
         }
@@ -97,6 +98,12 @@ bool cox__deadline_on_demand(const struct cox__adaptive *state, const struct cox
     return true;
 }
 
+/* Rows per nanosecond. */
+static double rate_of(const struct cox__speed *speed)
+{
+    return 1 / cox__layout_sane(cox__speed_level(speed));
+}
+
 void cox__deadline_assign(void *memory, const struct cox_sched_view *view,
                           const struct cox_chunk_request *request, struct cox_chunk *out)
 {
@@ -104,7 +111,7 @@ void cox__deadline_assign(void *memory, const struct cox_sched_view *view,
     const struct cox__adaptive_slot *slot = cox__adaptive_frame_slot(state, view->frame);
     const bool trial = slot && slot->trial;
     const struct cox__speed *speed = cox__adaptive_speed(&state->devices[request->device], trial);
-    const double own = 1 / cox__speed_level(speed);
+    const double own = rate_of(speed);
     double others = 0;
 
     for (uint32_t d = 0; d < view->device_count; d++) {
@@ -112,9 +119,10 @@ void cox__deadline_assign(void *memory, const struct cox_sched_view *view,
         const struct cox_progress *at = &request->progress[d];
         const bool stuck = at->rows > 0 &&
                            (double)at->since_ns > STUCK * cox__speed_ns(other, 1, at->rows);
+
         if (d != request->device && view->devices[d].usable && !stuck &&
             (!slot || slot->plan.devices >> d & 1))
-            others += 1 / cox__speed_level(other);
+            others += rate_of(other);
     }
 
     /* Half of the device's share of what is left. */

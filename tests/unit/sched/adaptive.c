@@ -14,6 +14,26 @@ Test(adaptive, is_the_default)
 
 /* --- any observations --- */
 
+/* Request rows of the pool, as any device at any time. */
+static void request_anything(const uint64_t *absurd)
+{
+    struct cox_progress progress[COX_DEVICES_MAX];
+    for (uint32_t d = 0; d < view.device_count; d++)
+        progress[d] = (struct cox_progress){random_index(3) ? random_index(view.rows + 1) : 0,
+                                            random_index(view.rows), absurd[random_index(8)]};
+    const struct cox_chunk_request request = {.device = random_index(view.device_count),
+                                              .first_row = split.pool_first_row,
+                                              .rows = split.pool_rows,
+                                              .elapsed_ns = absurd[random_index(8)],
+                                              .last = random_index(2),
+                                              .progress = progress};
+    struct cox_chunk chunk = {0};
+    policy->assign(state, &view, &request, &chunk);
+    cr_assert(chunk.rows > 0 || !request.last);
+    cr_assert_leq(chunk.rows, request.rows);
+    cr_assert(chunk.rows == request.rows || chunk.rows % view.row_alignment == 0);
+}
+
 Test(adaptive, gives_valid_splits_under_random_views_and_absurd_measurements, .timeout = 600)
 {
     static const uint64_t absurd[] = {0, 1, 2, 1000, 1000000, 1000000000, UINT64_MAX / 2, UINT64_MAX};
@@ -58,8 +78,11 @@ Test(adaptive, gives_valid_splits_under_random_views_and_absurd_measurements, .t
                     none &= !devices[i].usable;
                 devices[d].usable |= none;
             }
+            view.deadline_ns = random_index(3) ? absurd[random_index(8)] : random_index(100000000);
             split_frame();
-            cr_assert_eq(split.pool_rows, 0);
+            cr_assert(split.pool_rows == 0 || view.deadline_ns > 0);
+            if (split.pool_rows > 0)
+                request_anything(absurd);
             for (uint32_t i = 0; i < split.band_count + 3; i++) {
                 const struct cox_band *band = &split.bands[i % split.band_count];
                 struct cox_measurement m = {.frame = random_index(9) ? view.frame : random_index(UINT32_MAX),
@@ -75,6 +98,8 @@ Test(adaptive, gives_valid_splits_under_random_views_and_absurd_measurements, .t
             struct cox_frame_measurement done = {.frame = view.frame,
                                                  .wall_ns = absurd[random_index(8)],
                                                  .period_ns = absurd[random_index(8)],
+                                                 .latency_ns = absurd[random_index(8)],
+                                                 .deadline_ns = view.deadline_ns,
                                                  .joules = random_index(2) ? -1 : random_unit() * 10};
             if (random_index(4))
                 policy->observe_frame(state, &done);
@@ -163,34 +188,87 @@ static void run_begin(uint64_t seed, const struct model *m)
     run_begin_with(seed, m, NULL);
 }
 
+static double jittered_ns(const struct cox_band *band)
+{
+    double ns = launch_ns(band) * random_jitter(model->sigma);
+    if (model->outlier_frame > 0 && view.frame == model->outlier_frame && band->device == model->outlier_device)
+        ns *= 5;
+    return ns;
+}
+
+/* Hand out the rows of the pool. `end_ns`: when each device is free. */
+static void hand_out(double *end_ns)
+{
+    bool declined[DEVICES] = {false};
+    double begin_ns[DEVICES] = {0};
+    uint32_t under_way[DEVICES], first_row = split.pool_first_row;
+    for (uint32_t d = 0; d < view.device_count; d++)
+        under_way[d] = rows_of(d);
+    for (uint32_t left = split.pool_rows; left > 0;) {
+        struct cox_progress progress[DEVICES] = {{0}};
+        uint32_t free = view.device_count, asking = 0;
+        for (uint32_t d = 0; d < view.device_count; d++) {
+            asking += !declined[d];
+            if (!declined[d] && (free == view.device_count || end_ns[d] < end_ns[free]))
+                free = d;
+        }
+        for (uint32_t d = 0; d < view.device_count; d++)
+            if (end_ns[d] > end_ns[free])
+                progress[d] = (struct cox_progress){under_way[d], 0, (uint64_t)(end_ns[free] - begin_ns[d])};
+        const struct cox_chunk_request request = {.device = free,
+                                                  .first_row = first_row,
+                                                  .rows = left,
+                                                  .elapsed_ns = (uint64_t)end_ns[free],
+                                                  .last = asking == 1,
+                                                  .progress = progress};
+        struct cox_chunk chunk = {0};
+        policy->assign(state, &view, &request, &chunk);
+        cr_assert(chunk.rows <= left && (chunk.rows > 0 || !request.last));
+        const struct cox_band band = {.device = free, .first_row = first_row, .rows = chunk.rows};
+        declined[free] = chunk.rows == 0;
+        if (declined[free])
+            continue;
+        const double ns = jittered_ns(&band);
+        band_took(&band, ns, COX_MEASURED_CHUNK);
+        begin_ns[free] = end_ns[free];
+        under_way[free] = chunk.rows;
+        end_ns[free] += ns;
+        done_rows[free] += chunk.rows;
+        first_row += chunk.rows;
+        left -= chunk.rows;
+    }
+}
+
 static void run_frame(void)
 {
-    double corunning = 1, end_ns = 0;
+    double corunning = 1, end_ns = 0, ends_ns[DEVICES] = {0};
     split_frame();
-    cr_assert_eq(split.pool_rows, 0);
+    cr_assert(split.pool_rows == 0 || view.deadline_ns > 0);
     if (model->corunning > 0 && (split.band_count > 1 || split.shadow.rows > 0))
         corunning = model->corunning;
     memset(done_rows, 0, sizeof done_rows);
     for (uint32_t i = 0; i < split.band_count; i++) {
         const struct cox_band *band = &split.bands[i];
-        double ns = launch_ns(band) * corunning * random_jitter(model->sigma);
-        if (model->outlier_frame > 0 && view.frame == model->outlier_frame && band->device == model->outlier_device)
-            ns *= 5;
+        double ns = jittered_ns(band) * corunning;
         if (model->noise[band->device] > 0)
             ns *= random_jitter(model->noise[band->device]);
         ns += moving_ns(band);
         done_rows[band->device] += band->rows;
         band_took(band, ns, 0);
-        if (ns > end_ns)
+        if (ns >= fmax(ends_ns[0], fmax(ends_ns[1], ends_ns[2])))
             last_device = band->device;
-        end_ns = ns > end_ns ? ns : end_ns;
+        ends_ns[band->device] = ns;
     }
+    hand_out(ends_ns);
+    for (uint32_t d = 0; d < view.device_count; d++)
+        end_ns = fmax(end_ns, ends_ns[d]);
     if (split.shadow.rows > 0)
         band_took(&split.shadow, launch_ns(&split.shadow) * corunning * random_jitter(model->sigma),
                   COX_MEASURED_SHADOW);
     struct cox_frame_measurement done = {.frame = view.frame,
                                          .wall_ns = (uint64_t)end_ns,
                                          .period_ns = (uint64_t)end_ns,
+                                         .latency_ns = (uint64_t)end_ns,
                                          .deadline_ns = view.deadline_ns,
                                          .joules = frame_joules};
     policy->observe_frame(state, &done);
@@ -414,7 +492,7 @@ Test(adaptive, leaves_out_a_useless_device_and_probes_it_by_shadows)
         cr_assert(split.shadow.rows == 0 || split.shadow.device == 0);
     }
     cr_assert_leq(used, 3, "%u", used);
-    cr_assert(shadows >= 3 && shadows <= 8, "%u", shadows);
+    cr_assert(shadows >= 5 && shadows <= 12, "%u", shadows);
 }
 
 Test(adaptive, probes_by_a_small_band_where_there_are_no_shadows)
@@ -595,4 +673,72 @@ Test(adaptive, is_after_time_where_there_is_no_meter)
     run_energy(false);
     cr_assert_gt(done_rows[0], 250);
     cr_assert_lt(frame_ns / best_ns(&pair), 1.1);
+}
+
+/* --- deadlines --- */
+
+static void run_begin_until(uint64_t seed, const struct model *m, uint64_t deadline_ns)
+{
+    run_begin_with(seed, m, &(struct cox_policy_options){.deadline_ns = deadline_ns});
+}
+
+Test(adaptive, leaves_out_helpers_where_one_device_meets_the_deadline)
+{
+    run_begin_until(73, &pair, 20000000); /* the second device alone takes 10 ms */
+    mean_ns(0, 40);
+    cr_assert_eq(done_rows[1], 1080);
+    for (uint32_t frame = 40; frame < 300; frame++) {
+        run_frame();
+        cr_assert_eq(done_rows[1], 1080, "frame %u", frame);
+    }
+}
+
+Test(adaptive, keeps_helpers_where_no_device_is_sure_to_meet_the_deadline)
+{
+    run_begin_until(73, &pair, 12000000);
+    for (uint32_t frame = 0; frame < 300; frame++) {
+        run_frame();
+        cr_assert_gt(done_rows[0], 100, "frame %u", frame);
+    }
+}
+
+Test(adaptive, takes_helpers_back_after_a_missed_deadline)
+{
+    struct model m = pair;
+    m.step = (struct step){1, 2.5, 100, 101};
+    run_begin_until(79, &m, 20000000);
+    mean_ns(0, 100);
+    cr_assert_eq(done_rows[1], 1080);
+    run_frame(); /* 25 ms */
+    for (uint32_t frame = 0; frame < 100; frame++) {
+        run_frame();
+        cr_assert_gt(done_rows[0], 100, "%u frames after the miss", frame);
+    }
+}
+
+Test(adaptive, hands_out_rows_on_demand_so_that_a_late_device_delays_a_frame_less)
+{
+    struct model m = pair;
+    m.outlier_frame = 60;
+    m.outlier_device = 0;
+    run_begin(83, &m);
+    const double fixed = mean_ns(60, 61) / mean_ns(61, 80);
+    run_begin_until(83, &m, 12000000);
+    mean_ns(0, 60);
+    cr_assert_gt(split.pool_rows, 0);
+    const double on_demand = mean_ns(60, 61) / mean_ns(61, 80);
+    cr_assert_gt(fixed, 4, "%.2f", fixed);
+    cr_assert_lt(on_demand, 2.7, "%.2f, with fixed bands %.2f", on_demand, fixed);
+}
+
+Test(adaptive, splits_short_frames_in_advance_in_spite_of_a_deadline)
+{
+    struct model m = pair;
+    m.row_ns[0] /= 2;
+    m.row_ns[1] /= 2;
+    run_begin_until(89, &m, 5000000);
+    for (uint32_t frame = 0; frame < 100; frame++) {
+        run_frame();
+        cr_assert_eq(split.pool_rows, 0);
+    }
 }
