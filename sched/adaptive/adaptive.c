@@ -32,10 +32,11 @@ static const double SPARING = 0.92;
 static const double ALONE_UNKNOWN = 0.5;
 
 enum {
-    SHADOW_PART = 16,  /* a shadow is this part of the frame */
-    SHADOW_PAUSE = 64, /* most frames between two shadows: a device that came back waits no longer */
-    BAND_PAUSE = 128,  /* the same where a band must probe, which delays its frame */
-    PAUSE_MIN = 32,    /* least frames between two probes of a device that is left out */
+    SHADOW_PART = 16, /* a shadow is this part of the frame */
+    SHADOW_PAUSE =
+        64,           /* most frames between two shadows: a device that came back waits no longer */
+    BAND_PAUSE = 128, /* the same where a band must probe, which delays its frame */
+    PAUSE_MIN = 32,   /* least frames between two probes of a device that is left out */
     PAYS_WITHIN = 128, /* frames in which another device set must save the cost of moving rows */
     MODE_BLOCK = 8,    /* frames of a block that tries another mode; frames in flight count twice */
     SET_BLOCK = 4,     /* frames of a block that tries another device set */

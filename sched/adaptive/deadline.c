@@ -14,8 +14,6 @@ static const double LONG_NS = 5e6;
 /* The part of a frame that is handed out on demand. */
 static const double ON_DEMAND = 0.5;
 static const double CHUNK_NS = 1e6; /* least time of a chunk */
-/* A device is stuck if its band takes this many times as long as expected. */
-static const double STUCK = 2;
 
 enum {
     AGREED = 8,   /* frames in which the same device must be enough before it works alone */
@@ -34,8 +32,7 @@ static uint32_t enough(const struct cox__adaptive *state, const struct cox_sched
         const double noise = cox__speed_noise(&state->devices[d].speed);
         const double ns = (1 + SAFE * noise) *
                           cox__adaptive_least_ns(state, view, UINT32_C(1) << d);
-        if (state->devices[d].usable && state->devices[d].measured && ns > 0 &&
-            ns < best_ns) {
+        if (state->devices[d].usable && state->devices[d].measured && ns > 0 && ns < best_ns) {
             best = UINT32_C(1) << d;
             best_ns = ns;
         }
@@ -115,14 +112,9 @@ void cox__deadline_assign(void *memory, const struct cox_sched_view *view,
     double others = 0;
 
     for (uint32_t d = 0; d < view->device_count; d++) {
-        const struct cox__speed *other = cox__adaptive_speed(&state->devices[d], trial);
-        const struct cox_progress *at = &request->progress[d];
-        const bool stuck = at->rows > 0 &&
-                           (double)at->since_ns > STUCK * cox__speed_ns(other, 1, at->rows);
-
-        if (d != request->device && view->devices[d].usable && !stuck &&
+        if (d != request->device && view->devices[d].usable &&
             (!slot || slot->plan.devices >> d & 1))
-            others += rate_of(other);
+            others += rate_of(cox__adaptive_speed(&state->devices[d], trial));
     }
 
     /* Half of the device's share of what is left. */

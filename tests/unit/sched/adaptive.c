@@ -19,8 +19,8 @@ static void request_anything(const uint64_t *absurd)
 {
     struct cox_progress progress[COX_DEVICES_MAX];
     for (uint32_t d = 0; d < view.device_count; d++)
-        progress[d] = (struct cox_progress){random_index(3) ? random_index(view.rows + 1) : 0,
-                                            random_index(view.rows), absurd[random_index(8)]};
+        progress[d] = (struct cox_progress){random_index(3) ? random_index(view.rows + 1) : 0, random_index(view.rows),
+                                            absurd[random_index(8)]};
     const struct cox_chunk_request request = {.device = random_index(view.device_count),
                                               .first_row = split.pool_first_row,
                                               .rows = split.pool_rows,
