@@ -197,6 +197,9 @@ struct cox_measurement {
     /* The kernels, by OpenCL's profiling events. 0 = absent, implausible or not asked for. */
     uint64_t kernel_ns;
 
+    /* From the band's end to when the engine noticed it. 0 = at once, or not known. */
+    uint64_t late_ns;
+
     uint32_t flags; /* of COX_MEASURED_... */
 };
 
@@ -258,7 +261,10 @@ struct cox_policy_options {
 
     /* When each frame must be delivered, after its submission. 0 = no deadline. A frame may have
      * its own (cox_frame.deadline_ns). Late frames are still delivered, unless
-     * cox_frame.late says otherwise. Reports have each frame's deadline and delivery. */
+     * cox_frame.late says otherwise. Reports have each frame's deadline and delivery.
+     *
+     * With COX_OBJECTIVE_THROUGHPUT, "adaptive" uses one device alone if that surely meets the
+     * deadline. Else it hands out a part of the rows of long frames while they run. */
     uint64_t deadline_ns;
     uint32_t chunk_rows; /* "chunks"; 0 = a 32nd of the frame */
 

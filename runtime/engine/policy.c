@@ -480,6 +480,7 @@ void cox__policy_observe(const struct cox__sharing *of_passes, const struct cox_
                                                 .queue_ns = of_split ? begin_ns - start_ns
                                                                      : report->queue_ns,
                                                 .kernel_ns = report->kernel_ns,
+                                                .late_ns = report->noticed_ns - report->end_ns,
                                                 .flags = measured_flags(frame, band)};
     if (sharing->together)
         cox__together_add(sharing->together, pass - lead, &measurement);

@@ -47,6 +47,7 @@ void cox__together_add(struct cox__pass_group *together, uint32_t pass,
     part->uneven |= measurement->flags != 0;
     part->wall_ns += measurement->wall_ns;
     part->queue_ns += measurement->queue_ns;
+    part->late_ns += measurement->late_ns;
     part->pass_rows += measurement->rows;
     if (pass == 0)
         part->rows += measurement->rows;
@@ -67,7 +68,8 @@ bool cox__together_sum(const struct cox__pass_group *together, uint32_t passes, 
                                     .rows = part->rows,
                                     .wall_ns = part->wall_ns,
                                     .queue_ns = part->queue_ns,
-                                    .kernel_ns = part->kernel_ns};
+                                    .kernel_ns = part->kernel_ns,
+                                    .late_ns = part->late_ns};
 
     return true;
 }

@@ -17,7 +17,7 @@ struct cox__together_part {
     uint32_t rows;      /* of the first pass */
     uint32_t pass_rows; /* of `pass` */
     bool uneven;        /* not the same rows in each pass, so that the sums mean nothing */
-    uint64_t wall_ns, queue_ns, kernel_ns;
+    uint64_t wall_ns, queue_ns, kernel_ns, late_ns;
 };
 
 /* All zero: no frame yet. */

@@ -224,6 +224,29 @@ Test(engine_report, a_policy_observes_every_band_once_in_completion_order)
     close_rig();
 }
 
+/* The thread is in a call for the third device while the first one ends. */
+Test(engine_report, a_policy_observes_how_late_an_end_was_noticed)
+{
+    struct cox_policy policy = rig_policy;
+    policy.observe = listen;
+    begin(&(const struct cox__session_spec){.custom_policy = &policy, .in_flight = 1, .no_warmup = true});
+    FAULT(.kind = FAKE_SUBMIT_BLOCKS, .device = 2, .skip = 5, .count = 1, .delay_ns = 10000000);
+    run_frames(0, 20);
+    cr_assert_eq(observed_count, 60);
+    uint32_t late = 0;
+    for (uint32_t i = 0; i < 60; i++) {
+        const struct cox_measurement *one = &observed[i];
+        const struct cox_frame_report *frame = reported(one->frame);
+        uint32_t b = 0;
+        while (frame->bands[b].device != one->device)
+            b++;
+        cr_assert_eq(one->late_ns, frame->bands[b].noticed_ns - frame->bands[b].end_ns);
+        late += one->late_ns > 5000000;
+    }
+    cr_assert(late == 1 || late == 2, "%u", late);
+    close_rig();
+}
+
 Test(engine_report, a_lost_device_is_shown_as_unusable_to_the_policy)
 {
     struct cox_policy policy = rig_policy;

@@ -37,7 +37,7 @@ struct timing {
     uint32_t grant;     /* as for run_pool */
     uint32_t in_flight; /* 0 = 1 */
     struct {
-        enum { END, WALL, PERIOD, EXPOSED, LATENCY, EXPECTED, LAUNCHES, QUEUE, BAND, KERNEL } what;
+        enum { END, WALL, PERIOD, EXPOSED, LATENCY, EXPECTED, LAUNCHES, QUEUE, BAND, KERNEL, LATE } what;
         uint64_t frame;
         double us;       /* or a number instead */
         uint32_t device; /* of a band */
@@ -64,6 +64,8 @@ static double timing_got(int what, uint64_t frame, uint32_t device)
         return (double)find(frame, device)->queue_ns / 1e3;
     case BAND:
         return (double)find(frame, device)->wall_ns / 1e3;
+    case LATE:
+        return (double)find(frame, device)->late_ns / 1e3;
     default:
         return (double)find(frame, device)->kernel_ns / 1e3;
     }
@@ -134,7 +136,7 @@ Test(lab_sim, threads_of_the_engine_and_the_application_take_their_time)
 {
     static const struct timing timings[] = {
         {"a thread that wakes late costs each frame", ALONE ", 'frames': 3, 'engine': {'wake_us': 30}", .border = 100,
-         .expected = {{WALL, 0, 100, 0, 2}, {PERIOD, 0, 130, 0, 2}, {BAND, 0, 100, 0, 2}}},
+         .expected = {{WALL, 0, 100, 0, 2}, {PERIOD, 0, 130, 0, 2}, {BAND, 0, 100, 0, 2}, {LATE, 0, 30}}},
         {"and each grant", NULL, .grant = 25, .expected = {{PERIOD, 0, 100 + 4 * 30}, {LAUNCHES, 0, 4}}},
         {"a queue with two bands does not run dry", ALONE ", 'frames': 4, 'engine': {'wake_us': 30}", .border = 100,
          .in_flight = 2, .expected = {{PERIOD, 0, 130}, {PERIOD, 1, 100, 0, 2}}},
@@ -150,7 +152,7 @@ Test(lab_sim, threads_of_the_engine_and_the_application_take_their_time)
          .expected = {{QUEUE, 0, 5, 0}, {QUEUE, 0, 10, 1}, {WALL, 0, 110}, {PERIOD, 0, 115}}},
         {"by the host's clock a band ends when it is noticed",
          ALONE ", 'frames': 2, 'engine': {'wake_us': 30, 'clock': 'host'}", .border = 100,
-         .expected = {{BAND, 1, 130}, {KERNEL, 1, 100}, {WALL, 1, 130}, {PERIOD, 1, 130}}},
+         .expected = {{BAND, 1, 130}, {KERNEL, 1, 100}, {WALL, 1, 130}, {PERIOD, 1, 130}, {LATE, 1, 0}}},
         {"the application hands over the next frame late", ALONE ", 'frames': 3, 'application': {'wake_us': 40}",
          .border = 100, .expected = {{PERIOD, 0, 100}, {PERIOD, 1, 140}, {EXPOSED, 1, 100}}},
         {"a camera's frames come at its pace", ALONE ", 'frames': 5, 'application': {'period_us': 150}", .border = 100,

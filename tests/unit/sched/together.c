@@ -16,6 +16,7 @@ static void add(uint32_t pass, uint64_t frame, uint32_t device, uint32_t first_r
                                                 .rows = rows,
                                                 .wall_ns = wall_ns,
                                                 .queue_ns = 1,
+                                                .late_ns = 2,
                                                 .kernel_ns = wall_ns / 2});
 }
 
@@ -33,7 +34,7 @@ Test(together, sums_what_a_device_took)
     add(2, 7, 1, 40, 60, 30);
     cr_assert(sum(3, 7, 1, &out));
     ASSERT_VALUES(IS(out.frame, 7), IS(out.device, 1), IS(out.first_row, 40), IS(out.rows, 60), IS(out.wall_ns, 1230),
-                  IS(out.queue_ns, 3), IS(out.kernel_ns, 615), IS(out.flags, 0));
+                  IS(out.queue_ns, 3), IS(out.late_ns, 6), IS(out.kernel_ns, 615), IS(out.flags, 0));
     cr_assert_not(sum(3, 8, 1, &out), "its passes are not over");
     cr_assert_not(sum(3, 7, 0, &out), "it had no rows");
 }

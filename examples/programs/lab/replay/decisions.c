@@ -22,6 +22,7 @@ enum {
     WALL,
     QUEUE,
     KERNEL,
+    LATE,
     PERIOD,
     JOULES,
     FLAGS,
@@ -245,6 +246,7 @@ static void tell_band(struct tape *tape)
         .wall_ns = column_u64(tape->calls, WALL),
         .queue_ns = column_u64(tape->calls, QUEUE),
         .kernel_ns = column_u64(tape->calls, KERNEL),
+        .late_ns = column_u64(tape->calls, LATE),
         .flags = column_u32(tape->calls, FLAGS),
     };
 
@@ -328,7 +330,7 @@ static bool prepare(struct tape *tape, struct sqlite3 *db)
     } all[] = {
         {&tape->calls,
          "SELECT call, kind, frame, device, first_row, rows, wall_ns, queue_ns, kernel_ns,"
-         " period_ns, "
+         " late_ns, period_ns, "
          "joules, flags, progress, answer, waited_ns, latency_ns, deadline_ns, pass FROM call "
          "WHERE session = ? ORDER BY call"},
         {&tape->views,

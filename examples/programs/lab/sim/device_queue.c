@@ -157,6 +157,8 @@ void lab_queue_measure(struct lab_sim *sim, const struct lab_task *task, double 
                                        .flags = flags};
     if (!shadow)
         measured.queue_ns = lab_whole(since_ns - task->queued_ns);
+    if (task->ended && !sim->world->host_clock)
+        measured.late_ns = lab_whole(task->known_ns - task->ended_ns);
     if (world->kernel_part && !(flags & COX_MEASURED_UNFINISHED)) {
         const double busy_ns = task->ended ? task->ended_ns - task->since_ns : wall_ns;
         measured.kernel_ns = lab_whole(busy_ns * world->kernel_part(world->ctx, launch));

@@ -188,6 +188,7 @@ static bool sum_passes(const struct lab_run *run, uint32_t lead, uint32_t count,
         sum->kernel_ns += band->kernel_ns;
         sum->wall_ns += band->wall_ns;
         sum->queue_ns += band->queue_ns;
+        sum->late_ns += band->late_ns;
         if (pass == lead && (!sum->rows || band->first_row < sum->first_row))
             sum->first_row = band->first_row;
         rows[pass] += band->rows;

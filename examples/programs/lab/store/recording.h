@@ -79,8 +79,8 @@ void lab__store_ratios_text(const double *ratios, uint32_t count, char *text, si
                  " wall_ns, flags, progress, answer, waited_ns, deadline_ns)"                      \
                  " VALUES (?,?,?,'next',?,?,?,?,?,?,?,?,?,?)")                                     \
     X(CALL_OBSERVE, "INSERT INTO call(session, call, pass, kind, frame, device, first_row, rows,"  \
-                    " wall_ns, queue_ns, kernel_ns, flags)"                                        \
-                    " VALUES (?,?,?,'observe',?,?,?,?,?,?,?,?)")                                   \
+                    " wall_ns, queue_ns, kernel_ns, late_ns, flags)"                               \
+                    " VALUES (?,?,?,'observe',?,?,?,?,?,?,?,?,?)")                                 \
     X(CALL_FRAME, "INSERT INTO call(session, call, pass, kind, frame, wall_ns, period_ns, joules," \
                   " latency_ns, deadline_ns) VALUES (?,?,?,'frame',?,?,?,?,?,?)")
 

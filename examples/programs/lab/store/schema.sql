@@ -212,6 +212,7 @@ CREATE TABLE call(
     wall_ns INTEGER,
     queue_ns INTEGER,
     kernel_ns INTEGER,
+    late_ns INTEGER,
     period_ns INTEGER,
     joules REAL,
     flags INTEGER,

@@ -255,10 +255,10 @@ void lab__tape_write(struct lab_store *store, struct lab_session *session,
         write_next(store, session, call);
         break;
     case LAB_CALL_OBSERVE:
-        lab__store_put(store, LAB_SQL_CALL_OBSERVE, "iiiiiiiiiii", session->number, number, pass,
+        lab__store_put(store, LAB_SQL_CALL_OBSERVE, "iiiiiiiiiiii", session->number, number, pass,
                        (int64_t)band->frame, (int64_t)band->device, (int64_t)band->first_row,
                        (int64_t)band->rows, (int64_t)band->wall_ns, (int64_t)band->queue_ns,
-                       (int64_t)band->kernel_ns, (int64_t)band->flags);
+                       (int64_t)band->kernel_ns, (int64_t)band->late_ns, (int64_t)band->flags);
         break;
     case LAB_CALL_FRAME:
         lab__store_put(store, LAB_SQL_CALL_FRAME, "iiiiiirii", session->number, number, pass,
