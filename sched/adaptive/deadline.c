@@ -10,9 +10,9 @@
 static const double ENOUGH = 0.75;
 static const double SAFE = 4; /* standard deviations of its time that must fit in */
 /* Only frames that take longer than this have rows on demand: each request costs a launch. */
-static const double LONG_NS = 5e6;
+static const double LONG_NS = 1e7;
 /* The part of a frame that is handed out on demand. */
-static const double ON_DEMAND = 0.5;
+static const double ON_DEMAND = 0.4;
 static const double CHUNK_NS = 1e6; /* least time of a chunk */
 
 enum {

@@ -719,24 +719,23 @@ Test(adaptive, takes_helpers_back_after_a_missed_deadline)
 Test(adaptive, hands_out_rows_on_demand_so_that_a_late_device_delays_a_frame_less)
 {
     struct model m = pair;
+    m.row_ns[0] *= 2; /* frames take 13 ms */
+    m.row_ns[1] *= 2;
     m.outlier_frame = 60;
     m.outlier_device = 0;
     run_begin(83, &m);
     const double fixed = mean_ns(60, 61) / mean_ns(61, 80);
-    run_begin_until(83, &m, 12000000);
+    run_begin_until(83, &m, 24000000);
     mean_ns(0, 60);
     cr_assert_gt(split.pool_rows, 0);
     const double on_demand = mean_ns(60, 61) / mean_ns(61, 80);
     cr_assert_gt(fixed, 4, "%.2f", fixed);
-    cr_assert_lt(on_demand, 2.7, "%.2f, with fixed bands %.2f", on_demand, fixed);
+    cr_assert_lt(on_demand, 3.2, "%.2f, with fixed bands %.2f", on_demand, fixed);
 }
 
 Test(adaptive, splits_short_frames_in_advance_in_spite_of_a_deadline)
 {
-    struct model m = pair;
-    m.row_ns[0] /= 2;
-    m.row_ns[1] /= 2;
-    run_begin_until(89, &m, 5000000);
+    run_begin_until(89, &pair, 12000000); /* they take 7 ms */
     for (uint32_t frame = 0; frame < 100; frame++) {
         run_frame();
         cr_assert_eq(split.pool_rows, 0);
