@@ -32,11 +32,10 @@ static const double SPARING = 0.92;
 static const double ALONE_UNKNOWN = 0.5;
 
 enum {
-    SHADOW_PART = 16, /* a shadow is this part of the frame */
-    SHADOW_PAUSE =
-        64,           /* most frames between two shadows: a device that came back waits no longer */
-    BAND_PAUSE = 128, /* the same where a band must probe, which delays its frame */
-    PAUSE_MIN = 32,   /* least frames between two probes of a device that is left out */
+    SHADOW_PART = 16,  /* a shadow is this part of the frame */
+    SHADOW_PAUSE = 64, /* most frames between two shadows of a device that is left out */
+    BAND_PAUSE = 128,  /* the same where a band must probe, which delays its frame */
+    PAUSE_MIN = 32,    /* least frames between two probes of a device that is left out */
     PAYS_WITHIN = 128, /* frames in which another device set must save the cost of moving rows */
     MODE_BLOCK = 8,    /* frames of a block that tries another mode; frames in flight count twice */
     SET_BLOCK = 4,     /* frames of a block that tries another device set */
@@ -154,6 +153,16 @@ static void note_devices(struct cox__adaptive *state, const struct cox_sched_vie
     }
 }
 
+/* What a launch costs on the device, times a factor. */
+static struct cox_cost cost_of(const struct cox__speed *speed, double factor, bool usable)
+{
+    const double per_row = cox__layout_sane(factor * cox__speed_level(speed));
+
+    return (struct cox_cost){.usable = usable,
+                             .fixed_ns = cox__clip(per_row * speed->theta, 0, 1e18),
+                             .ns_per_row = per_row};
+}
+
 /* --- plans --- */
 
 /* A device's time in a set of fewer devices, over the time that its speed predicts. */
@@ -173,14 +182,9 @@ double cox__adaptive_least_ns(const struct cox__adaptive *state, const struct co
     struct cox_cost costs[COX_DEVICES_MAX];
     uint32_t rows[COX_DEVICES_MAX];
 
-    for (uint32_t d = 0; d < state->device_count; d++) {
-        const struct cox__speed *speed = &state->devices[d].speed;
-        const double per_row = cox__layout_sane(alone_factor(state, &state->devices[d]) *
-                                                cox__speed_level(speed));
-        costs[d] = (struct cox_cost){.usable = devices >> d & 1,
-                                     .fixed_ns = cox__clip(per_row * speed->theta, 0, 1e18),
-                                     .ns_per_row = per_row};
-    }
+    for (uint32_t d = 0; d < state->device_count; d++)
+        costs[d] = cost_of(&state->devices[d].speed, alone_factor(state, &state->devices[d]),
+                           devices >> d & 1);
 
     return cox_waterfill(view->rows, view->row_alignment, view->min_band_rows, costs,
                          state->device_count, rows);
@@ -445,13 +449,8 @@ static void fill_costs(struct cox__adaptive *state, const struct cox_sched_view 
     const double free_ns = HEAD_FREE * view->in_flight * state->usual_ns;
 
     for (uint32_t d = 0; d < view->device_count; d++) {
-        const struct cox__speed *speed = cox__adaptive_speed(&state->devices[d], decision->trial);
-        const double per_row = cox__layout_sane(cox__speed_level(speed));
-
-        decision->costs[d] = (struct cox_cost){
-            .usable = view->devices[d].usable && decision->plan.devices >> d & 1,
-            .fixed_ns = cox__clip(per_row * speed->theta, 0, 1e18),
-            .ns_per_row = per_row};
+        decision->costs[d] = cost_of(cox__adaptive_speed(&state->devices[d], decision->trial), 1,
+                                     view->devices[d].usable && decision->plan.devices >> d & 1);
 
         decision->later[d] = decision->costs[d];
         decision->later[d].fixed_ns += state->devices[d].margin_ns;
