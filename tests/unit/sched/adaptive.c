@@ -492,7 +492,7 @@ Test(adaptive, leaves_out_a_useless_device_and_probes_it_by_shadows)
         cr_assert(split.shadow.rows == 0 || split.shadow.device == 0);
     }
     cr_assert_leq(used, 3, "%u", used);
-    cr_assert(shadows >= 5 && shadows <= 12, "%u", shadows);
+    cr_assert(shadows >= 3 && shadows <= 8, "%u", shadows);
 }
 
 Test(adaptive, probes_by_a_small_band_where_there_are_no_shadows)
