@@ -240,6 +240,8 @@ bool source_choose_shape(struct source *from)
                                       .scale = options->scale};
     if (!choose_size(from))
         return false;
+    if (options->to == OUTPUT_PNG) /* which names sRGB */
+        shape->encoding = COX_ENCODING_SRGB;
     if (!options->has_dither && shape->out.depth < shape->in.depth)
         shape->dither = COX_DITHER_ORDERED;
 
