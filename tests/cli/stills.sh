@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stills of cox-tonemap: their colours as the PNG names them.
+# Stills of cox-tonemap: their light as the PNG names it, upright, with the shape of a pixel.
 #   sh stills.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
@@ -42,6 +42,77 @@ for curve in pq hlg linear; do
         check "wrong by $(png ramp a.png) codes" awk -v wrong="$(png ramp a.png)" 'BEGIN { exit !(wrong < 0.54) }'
     done
 done
+clean
+
+# --- The shape of a pixel ---
+
+make_clips
+sed '1s/A1:1/A32:27/' "$work/clip.y4m" >"$work/wide.y4m"
+run 0 'wide pixels' "$work/wide.y4m" -o wide.png
+equal "$(png chunk wide.png pHYs)" '0 0 0 27 0 0 0 32 0' 'pixels for a length, along and down'
+run 0 'square pixels' "$work/clip.y4m" -o plain.png
+equal "$(png chunk plain.png pHYs)" '' 'a shape that need not be said'
+clean
+
+# --- Upright ---
+
+# turned A B C D: t.mov, to be shown turned by that matrix. Each quarter of the stored frame has its own grey.
+turned() {
+    python3 - "$@" <<'EOF'
+import struct, sys
+data = bytearray(open("quarters.mov", "rb").read())
+a, b, c, d = (int(float(value) * 65536) for value in sys.argv[1:])
+struct.pack_into(">9i", data, data.index(b"tkhd") + 44, a, b, 0, c, d, 0, 0, 0, 1 << 30)
+open("t.mov", "wb").write(data)
+EOF
+}
+greys() { # PNG WIDTH HEIGHT: of the four corners, 0 to 3
+    for at in 4,4 $(($2 - 5)),4 4,$(($3 - 5)) $(($2 - 5)),$(($3 - 5)); do
+        png pixel "$1" $at | awk '{ printf "%d ", $1 / 64 }'
+    done
+}
+container=yes
+if ! command -v ffmpeg >/dev/null || ! ffmpeg -hide_banner -encoders 2>/dev/null | grep -q ' prores_ks '; then
+    leave_out 'turned films' 'there is no ffmpeg with the encoder prores_ks'
+    container=
+elif "$tonemap" "$work/clip.y4m" -o no.mkv 2>&1 | grep -q 'built without libavformat'; then
+    leave_out 'turned films' 'this build has no libavformat'
+    container=
+fi
+if [ "$container" ]; then
+    grey="geq=lum='if(gt(X,31),if(gt(Y,23),560,440),if(gt(Y,23),380,150))':cb=512:cr=512"
+    expect_status 0 'the film of quarters' ffmpeg -v error -nostdin \
+        -f lavfi -i "color=s=64x48:r=25:d=0.04,format=yuv422p10le,$grey" -c:v prores_ks -y quarters.mov
+    to='--transfer pq --operator clip --peak 500'
+    while read -r matrix size expected; do
+        # shellcheck disable=SC2046
+        turned $(echo "$matrix" | tr ',' ' ')
+        run 0 "the matrix $matrix" t.mov -o t.png $to
+        equal "$(png size t.png)" "$size" 'the size'
+        equal "$(greys t.png ${size%x*} ${size#*x})" "$expected " 'the quarters'
+        contains out "^written .*, ${size%x*} x ${size#*x}, 8 bit"
+        equal "$(cat "$work/err")" ''
+    done <<'EOF'
+1,0,0,1 64x48 0 2 1 3
+0,1,-1,0 48x64 1 0 3 2
+-1,0,0,-1 64x48 3 1 2 0
+0,-1,1,0 48x64 2 3 0 1
+-1,0,0,1 64x48 2 0 3 1
+1,0,0,-1 64x48 1 3 0 2
+0,1,1,0 48x64 0 1 2 3
+0,-1,-1,0 48x64 3 2 1 0
+EOF
+    turned 0 1 -1 0
+    run 0 'another size, which is meant upright' t.mov -o t.png $to --scale 24x64
+    equal "$(png size t.png)" 24x64
+    equal "$(png chunk t.png pHYs)" '0 0 0 1 0 0 0 2 0'
+    run 0 'a stream of frames' t.mov -o t.y4m $to
+    contains err 'warning: t.mov: its picture is to be turned or mirrored, which y4m cannot say'
+    turned 0.7 0.7 -0.7 0.7
+    run 0 'half of a quarter' t.mov -o t.png $to
+    contains err 'warning: t.mov: turned by an angle that is not a multiple of 90 degrees; the PNG is not turned'
+    equal "$(png size t.png)" 64x48
+fi
 clean
 
 finish

@@ -67,6 +67,10 @@ struct picture_output;
 bool picture_output_open(struct picture_output **out, const char *path, uint32_t width,
                          uint32_t height, enum cox_pixel_out pixel, struct error *error);
 
+/* Say that pixels are `width` to `height`; zeros = unknown. Call this before the picture is
+ * written. */
+void picture_output_aspect(struct picture_output *output, uint32_t width, uint32_t height);
+
 /* Write the picture. An alpha channel that is opaque everywhere is left out. */
 bool picture_output_write(struct picture_output *output, const void *pixels, size_t pitch_bytes,
                           struct error *error);

@@ -28,12 +28,20 @@ struct video_rational {
 
 enum { VIDEO_PIECE_BYTES = 128 };
 
+/* How a frame becomes upright: rows and columns are exchanged first, then the result is mirrored. */
+struct video_turn {
+    bool transposed;
+    bool flip_x, flip_y; /* left and right, top and bottom change places */
+    bool odd;            /* the container says another angle, which is not supported */
+};
+
 struct video_format {
     uint32_t width, height;
     struct cox_video_format pixel;
     struct video_rational rate;   /* frames per second */
     struct video_rational tick;   /* unit of frames' times, in seconds; 0:0 = there are no times */
     struct video_rational aspect; /* of a sample */
+    struct video_turn turn;       /* makes the picture upright */
     char interlacing;             /* y4m's letter: 'p' progressive, '?' unknown */
 
     /* What the stream itself says. */

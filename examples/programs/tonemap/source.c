@@ -127,8 +127,10 @@ static bool choose_size(struct source *from)
             "--scale WxH is not supported for half-float RGBA (%s); use --scale 1/2",
             options->input);
 
-    shape->out_width = options->scale_width;
-    shape->out_height = options->scale_height;
+    /* The size of a still is meant upright. */
+    const bool across = options->to == OUTPUT_PNG && from->format->turn.transposed;
+    shape->out_width = across ? options->scale_height : options->scale_width;
+    shape->out_height = across ? options->scale_width : options->scale_height;
     if (!shape->out_width)
         shape->out_width = in_proportion(width, height, shape->out_height);
     if (!shape->out_height)
@@ -189,6 +191,7 @@ void source_set_target(struct source *from)
         .rate = format->rate,
         .tick = format->tick,
         .aspect = scaled_aspect(format, plan->out_width, plan->out_height),
+        .turn = format->turn,
         .interlacing = format->interlacing};
     if (from->options->rate.num)
         from->target.rate = from->options->rate;

@@ -16,6 +16,7 @@
 #include "range.h"
 #include "scenes.h"
 #include "source.h"
+#include "still.h"
 #include "messages.h"
 
 #include <inttypes.h>
@@ -31,7 +32,7 @@ struct job {
     struct records records;
     struct source from;
     struct video_output *output;
-    struct picture_output *picture;
+    struct still still;
     struct muxed_file *muxed;
     char encoder[64]; /* of the finished file */
     uint32_t copied;  /* its streams that are copied */
@@ -220,9 +221,7 @@ static bool open_frames(struct job *job, struct error *error)
     const struct video_format *target = &job->from.target;
     const char *path = *job->path ? job->path : options->output;
     if (options->to == OUTPUT_PNG)
-        return picture_output_open(&job->picture, path, target->width, target->height,
-                                   options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8,
-                                   error);
+        return still_open(&job->still, path, target, error);
 
     if (options->place)
         return video_output_open_place(&job->output, options->place, kinds[options->to], target,
@@ -265,8 +264,8 @@ static bool write_frame(void *user, const void *const memory[], const size_t pit
 
     if (job->muxed)
         return muxed_write(job->muxed, memory, pitch_bytes, time, error);
-    if (job->picture)
-        return picture_output_write(job->picture, memory[0], pitch_bytes[0], error);
+    if (job->still.output)
+        return still_write(&job->still, memory[0], pitch_bytes[0], error);
     return video_output_write(job->output, memory, pitch_bytes, error);
 }
 
@@ -291,12 +290,7 @@ static bool close_muxed(struct job *job, bool good, struct error *error)
 static bool close_output(struct job *job, bool good)
 {
     struct error error;
-    bool finished = true;
-
-    if (job->picture && good)
-        finished = picture_output_finish(&job->picture, &error);
-    else
-        picture_output_abandon(&job->picture);
+    bool finished = still_close(&job->still, good, &error);
 
     if (job->muxed)
         finished = close_muxed(job, good, &error);
@@ -346,6 +340,24 @@ static void warn_of_rate(struct job *job)
             "%s: its frame rate varies, but the output has no time stamps (make the rate constant "
             "with ffmpeg -vf fps=FPS)",
             options->input);
+}
+
+/* The input's frames are not upright, and the output neither turns them nor says so. */
+static void warn_of_turn(const struct job *job)
+{
+    const struct options *options = job->options;
+    const struct video_turn turn = job->from.format->turn;
+    const bool still = options->to == OUTPUT_PNG,
+               turned = turn.transposed || turn.flip_x || turn.flip_y;
+    if (turn.odd && still)
+        message_warning("%s: turned by an angle that is not a multiple of 90 degrees; the PNG is "
+                        "not turned",
+                        options->input);
+    else if ((turned || turn.odd) && !still && !options->step && options->to != OUTPUT_NULL &&
+             !options_want_finished(options))
+        message_warning("%s: its picture is to be turned or mirrored, which %s cannot say; the "
+                        "frames are written as they are stored",
+                        options->input, options_kind_name(options->to));
 }
 
 /* What the frames of the last second waited for most. */
@@ -619,8 +631,13 @@ static void print_written(const struct job *job, uint64_t frames)
     if (pixel->chroma_x_log2)
         chroma = pixel->chroma_y_log2 ? "4:2:0" : "4:2:2";
 
-    say("written   %s (%s, %u x %u, ", job->options->output, kinds[job->options->to],
-        job->from.target.width, job->from.target.height);
+    uint32_t width = job->from.target.width, height = job->from.target.height;
+    if (job->options->to == OUTPUT_PNG) {
+        width = job->still.width;
+        height = job->still.height;
+    }
+    say("written   %s (%s, %u x %u, ", job->options->output, kinds[job->options->to], width,
+        height);
     if (job->options->to != OUTPUT_PNG)
         say("%s, %" PRIu64 " frame%s, ", chroma, frames, plural(frames));
     say("%u bit", pixel->depth);
@@ -754,6 +771,7 @@ static bool run(struct job *job)
     if (!prepare(job))
         return false;
     print_start(job);
+    warn_of_turn(job);
     progress_begin(&job->progress, plain_output_terminal(), total_frames(job), now_ns());
     if (options->progress_json)
         progress_use_json(&job->progress, stderr);
@@ -773,7 +791,7 @@ static void clean_up(struct job *job)
 
     devices_stop(&job->devices);
     report_destroy(&job->report);
-    picture_output_abandon(&job->picture);
+    still_close(&job->still, false, NULL);
 
     muxed_abandon(&job->muxed);
     outfile_abandon(&job->place);

@@ -1,0 +1,34 @@
+/* A still of a film: a frame that is turned upright and written as a PNG.
+ *
+ * Thread-safety: one still from one thread at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TONEMAP_STILL_H
+#define TONEMAP_STILL_H
+
+#include "media/picture.h"
+#include "media/video.h"
+
+struct still {
+    struct picture_output *output;
+    uint32_t width, height; /* upright */
+    struct video_turn turn;
+    size_t pixel_bytes;
+};
+
+/* Open `path` for frames of `format`, which are RGBA. Other fields of `still` are set even if it
+ * fails. */
+bool still_open(struct still *still, const char *path, const struct video_format *format,
+                struct error *error);
+
+/* Write the frame, as it comes from the devices. */
+bool still_write(struct still *still, const uint8_t *pixels, size_t pitch_bytes,
+                 struct error *error);
+
+/* Copy the frame to `to`, upright. */
+void still_turn(const struct still *still, const uint8_t *pixels, size_t pitch_bytes, uint8_t *to,
+                size_t to_pitch_bytes);
+
+/* Finish, or drop if `good` is false. Accepts a still that is not open. */
+bool still_close(struct still *still, bool good, struct error *error);
+
+#endif
