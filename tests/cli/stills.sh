@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stills of cox-tonemap: their light as the PNG names it, upright, with the shape of a pixel.
+# Stills of cox-tonemap: their light as the PNG names it, upright, the shape of a pixel, and layers of OpenEXR.
 #   sh stills.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
@@ -113,6 +113,50 @@ EOF
     contains err 'warning: t.mov: turned by an angle that is not a multiple of 90 degrees; the PNG is not turned'
     equal "$(png size t.png)" 64x48
 fi
+clean
+
+# --- Layers of OpenEXR ---
+
+exr() { python3 "$source/tests/support/exr.py" "$@"; }
+red=R=1,G=0,B=0 green=R=0,G=1,B=0
+layer() { echo "$1.R=$2,$1.G=$3,$1.B=$4"; } # NAME R G B
+is_colour() { # EXPECTED WHAT ARGS...
+    h_colour=$1
+    shift
+    run 0 "$@" -o o.png --operator clip --peak 203
+    equal "$(png pixel o.png 3,3)" "$h_colour" 'the colour'
+}
+
+exr plain.exr $red
+if "$tonemap" plain.exr -o o.png 2>&1 | grep -q 'built without OpenEXR'; then
+    leave_out 'layers of OpenEXR' 'cox-tonemap was built without it'
+else
+    exr blender.exr "$(layer ViewLayer.AO 0 1 0),$(layer ViewLayer.Combined 1 0 0),ViewLayer.Depth.Z=5"
+    is_colour '255 0 0' 'Combined goes before AO' blender.exr
+    contains out 'OpenEXR, .*layer ViewLayer.Combined'
+    is_colour '0 255 0' 'a layer by its name' blender.exr --layer ViewLayer.AO
+    is_colour '0 255 0' 'a layer by its last word' blender.exr --layer ao
+    run 1 'a layer that is not there' blender.exr -o o.png --layer Mist
+    contains err "has no layer 'Mist'; its layers are ViewLayer.AO, ViewLayer.Combined\$"
+    exr parts.exr depth:Z=5 beauty:$red left:$green
+    is_colour '255 0 0' 'the first part with colours' parts.exr
+    contains out 'OpenEXR, .*, part 2 of 3, layer beauty'
+    is_colour '0 255 0' 'a part by its name' parts.exr --layer left
+    exr combined.exr A:$green ViewLayer.Combined:$red
+    is_colour '255 0 0' 'a part with the name of the picture' combined.exr
+    exr both.exr "left:$(layer light 0 0 1)" "right:$(layer light 0 1 0)"
+    is_colour '0 0 255' 'the same layer in two parts' both.exr
+    is_colour '0 255 0' 'a part and a layer' both.exr --layer right.light
+    exr luma.exr Y=0.2126,RY=3.70367,BY=-1
+    is_colour '255 0 0' 'luminance and chroma' luma.exr
+    exr wide.exr aspect=2 $red
+    run 0 'wide pixels' wide.exr -o o.png
+    equal "$(png chunk o.png pHYs)" '0 0 39 16 0 0 78 32 0'
+fi
+make_picture
+run 1 'a layer of a picture without them' "$work/small.pfm" -o o.png --layer a
+contains err 'only OpenEXR pictures have layers'
+run 2 'a layer of a film' "$work/clip.y4m" -o o.png --layer a
 clean
 
 finish

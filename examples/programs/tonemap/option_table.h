@@ -37,6 +37,7 @@ enum option_group {
     LONG(DETAIL, "detail", required_argument, SETS_LOOK)                           \
     LONG(DEPTH, "depth", required_argument, SETS_LOOK)                             \
     LONG(ALPHA, "alpha", no_argument, FOR_PICTURE)                                 \
+    LONG(LAYER, "layer", required_argument, FOR_PICTURE)                           \
     LONG(SDR_WHITE, "sdr-white", required_argument, FOR_VIDEO | SETS_LOOK)         \
     LONG(DITHER, "dither", required_argument, FOR_VIDEO | SETS_LOOK)               \
     LONG(GAMUT, "gamut", required_argument, FOR_VIDEO | SETS_LOOK)                 \

@@ -520,6 +520,8 @@ static const char **text_field(struct options *options, int which)
     switch (which) {
     case OPTION_CRF:
         return &options->crf;
+    case OPTION_LAYER:
+        return &options->layer;
     case OPTION_PRESET:
         return &options->preset;
     case OPTION_DEVICES:

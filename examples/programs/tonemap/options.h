@@ -57,6 +57,7 @@ struct options {
     enum output_kind to;
     uint32_t depth; /* 8, 10 or 16 */
     enum picture_alpha alpha;
+    const char *layer; /* NULL = the main one */
 
     /* The format of the stream, if the stream does not name it; see has_... below. */
     enum cox_transfer transfer;
