@@ -1,5 +1,6 @@
 #!/bin/sh
-# Stills of cox-tonemap: their light as the PNG names it, upright, the shape of a pixel, and layers of OpenEXR.
+# Stills of cox-tonemap: their light as the PNG names it, upright, the shape of a pixel, layers of OpenEXR, lists and
+# sheets.
 #   sh stills.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
@@ -158,5 +159,88 @@ run 1 'a layer of a picture without them' "$work/small.pfm" -o o.png --layer a
 contains err 'only OpenEXR pictures have layers'
 run 2 'a layer of a film' "$work/clip.y4m" -o o.png --layer a
 clean
+
+# --- Several frames ---
+
+clip=$work/clip.y4m
+for frame in 0 2 7 11; do run 0 "frame $frame" "$clip" -o one-$frame.png --frame $frame; done
+run 0 'a list' "$clip" -o 'still-%d.png' --frame 7,0,0:00.44,7,0:00:00.09
+contains out '^written +still-%d.png \(5 PNGs, 64 x 48, 8 bit\)'
+equal "$(ls still-*.png)" "$(printf 'still-%d.png\n' 1 2 3 4 5)"
+same still-1.png one-7.png
+same still-2.png one-0.png
+same still-3.png one-11.png 'the time 0.44 s of 25 frames/s'
+same still-4.png one-7.png 'the same frame again'
+same still-5.png one-2.png 'the last frame that began before a time'
+# shellcheck disable=SC2002 # a pipe is meant
+cat "$clip" | "$tonemap" - -o 'piped-%02d.png' --frame 11,2 -q
+what='a list from a pipe'
+same piped-01.png one-11.png
+same piped-02.png one-2.png
+run 0 'one frame with a number' "$clip" -o 'n%d.png' --frame 7
+same n1.png one-7.png
+run 0 'one time' "$clip" -o time.png --frame 0:00.28
+same time.png one-7.png
+mkdir folder
+run 0 'into a folder' "$clip" -o folder --to png --frame 2,7
+equal "$(ls folder)" "$(printf 'clip-%d.png\n' 1 2)"
+same folder/clip-2.png one-7.png
+clean
+refuses 1 'clip.y4m: has no frame 12; the last frame is 11' 'a list past the end' "$clip" -o 'a%d.png' --frame 2,12
+refuses 1 'clip.y4m: has no frame 1500' 'a time past the end' "$clip" -o a.png --frame 1:00
+refuses 2 "needs a %d for their number, as in still-%d.png" 'one name for two' "$clip" -o a.png --frame 2,3
+for list in , 1, ,1 1,,2 1.5 1:60 1:2:3:4 -1 1:x '1 2'; do
+    refuses 2 'expected a frame number' "the list '$list'" "$clip" -o a.png "--frame=$list"
+done
+
+# --- A sheet ---
+
+for frame in 1 3 5 7 9 11; do run 0 "frame $frame" "$clip" -o one-$frame.png --frame $frame; done
+run 0 'a sheet' "$clip" -o sheet.png --sheet 3x2
+equal "$(png size sheet.png)" 200x100 'three frames across, two down, with gaps of 4'
+n=0
+for frame in 1 3 5 7 9 11; do
+    for at in 0,0 63,47 20,30; do
+        equal "$(png pixel sheet.png $((n % 3 * 68 + ${at%,*})),$((n / 3 * 52 + ${at#*,})))" \
+            "$(png pixel one-$frame.png $at)" "pixel $at of frame $frame"
+    done
+    n=$((n + 1))
+done
+equal "$(png pixel sheet.png 65,20)" '0 0 0' 'the gap'
+run 0 'five frames' "$clip" -o sheet.png --sheet 5 --start 2 --frames 5
+equal "$(png size sheet.png)" 200x100
+run 0 'its first frame' "$clip" -o one-2.png --frame 2
+equal "$(png pixel sheet.png 9,9)" "$(png pixel one-2.png 9,9)"
+equal "$(png pixel sheet.png 150,70)" '0 0 0' 'an empty cell'
+run 0 'small frames' "$clip" -o sheet.png --sheet 2x1 --scale 32x
+equal "$(png size sheet.png)" 68x24
+run 0 'frames of wide pixels' "$work/wide.y4m" -o sheet.png --sheet 1
+equal "$(png size sheet.png) $(png chunk sheet.png pHYs)" '76x48 ' 'square pixels'
+clean
+refuses 1 'clip.y4m: has 12 frames for a sheet of 16' 'a sheet of too many' "$clip" -o a.png --sheet 4x4
+refuses 2 'name a .png output' 'a sheet as a film' "$clip" -o a.y4m --sheet 4
+refuses 2 'cannot be combined' 'a sheet and a list' "$clip" -o a.png --sheet 4 --frame 1
+for sheet in 0 x 3x 0x2 3x2x1 101x1 -4; do
+    refuses 2 'expected a number of frames, or COLUMNSxROWS' "the sheet '$sheet'" "$clip" -o a.png "--sheet=$sheet"
+done
+
+# Seeking: each frame of a container is the one of a run of its own, also by its time.
+if [ "$container" ]; then
+    expect_status 0 'a long film' ffmpeg -v error -nostdin -f lavfi -i testsrc2=s=64x48:r=25:d=4,format=yuv422p10le \
+        -c:v prores_ks -y long.mov
+    for frame in 3 40 77; do run 0 "frame $frame" long.mov -o one-$frame.png --frame $frame --transfer pq; done
+    run 0 'a list in a container' long.mov -o 'far-%d.png' --frame 0:03.08,3,40 --transfer pq
+    same far-1.png one-77.png
+    same far-2.png one-3.png
+    same far-3.png one-40.png
+    clean
+    expect_status 0 'a film of two rates' ffmpeg -v error -nostdin -f lavfi \
+        -i "testsrc2=s=64x48:r=25:d=1,format=yuv422p10le,setpts='if(gt(N,4),N*3-10,N)/25/TB'" -c:v prores_ks \
+        -fps_mode passthrough -y two.mkv
+    run 0 'a frame by its number' two.mkv -o one.png --frame 6 --transfer pq
+    run 0 'the same by its time' two.mkv -o time.png --frame 0:00.38 --transfer pq # from 8/25 s to 11/25 s
+    same time.png one.png
+    clean
+fi
 
 finish

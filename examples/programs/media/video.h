@@ -136,6 +136,12 @@ bool video_input_notice(struct video_input *input, uint32_t n, char *text, size_
  * and `error` says why, for pipes, for files that are cut off or cannot be read. */
 bool video_input_count(struct video_input *input, uint64_t *frames, struct error *error);
 
+/* The frame that is shown `seconds` after the first one began: by the frames' times, or by `rate`, or
+ * by the format's rate if that is 0:0. Call this before the first frame is read. False, and `error`
+ * says why, if there is no such frame. */
+bool video_input_frame_at(struct video_input *input, double seconds, struct video_rational rate,
+                          uint64_t *frame, struct error *error);
+
 /* --- Frames lent instead of copied ----------------------------------------------------------
  *
  * A frame's buffers are the file's own memory (y4m, raw; for CPU devices only) or the memory that

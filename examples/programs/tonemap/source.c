@@ -111,12 +111,36 @@ static bool eighth_to_eightfold(uint32_t from, uint32_t to)
     return to && (uint64_t)to * 8 >= from && (uint64_t)from * 8 >= to && to <= 65536;
 }
 
+/* The size of a frame on a sheet, upright, unless --scale is given: CELL_WIDTH wide with square
+ * pixels, but not larger than the frame, and not smaller than an eighth of it. */
+static void choose_cell(struct source *from)
+{
+    enum { CELL_WIDTH = 320 };
+    const struct video_format *format = from->format;
+    struct cox_video_shape *shape = &from->plan.shape;
+    double width = format->width, height = format->height;
+    if (format->aspect.num && format->aspect.den)
+        width = width * format->aspect.num / format->aspect.den;
+
+    double scale = CELL_WIDTH / (format->turn.transposed ? height : width);
+    scale = fmin(scale, 1);
+    scale = fmax(scale, fmax(format->width / 8.0 / width, format->height / 8.0 / height));
+    width = fmin(fmax(ceil(width * scale), 1), 8.0 * format->width);
+    height = fmin(fmax(ceil(height * scale), 1), 8.0 * format->height);
+
+    shape->scale = COX_SCALE_FILTER;
+    shape->out_width = (uint32_t)fmin(width, VIDEO_SIDE_MAX);
+    shape->out_height = (uint32_t)fmin(height, VIDEO_SIDE_MAX);
+}
+
 /* The output's size, if --scale is given. */
 static bool choose_size(struct source *from)
 {
     const struct options *options = from->options;
     struct cox_video_shape *shape = &from->plan.shape;
     const uint32_t width = shape->width, height = shape->height;
+    if (options->sheet_count && !options->scale && !from->format->light)
+        choose_cell(from);
     if (options->scale == COX_SCALE_HALF && (width % 2 || height % 2))
         return message_error("--scale 1/2 needs even sides, but %s is %u x %u; use --scale %ux%u",
                              options->input, width, height, (width + 1) / 2, (height + 1) / 2);

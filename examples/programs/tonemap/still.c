@@ -4,22 +4,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool still_open(struct still *still, const char *path, const struct video_format *format,
-                struct error *error)
+void still_describe(struct still *still, const struct video_format *format)
 {
-    const bool deep = format->pixel.depth > 8, across = format->turn.transposed;
-    struct video_rational aspect = format->aspect;
+    const bool across = format->turn.transposed;
     *still = (struct still){.width = across ? format->height : format->width,
                             .height = across ? format->width : format->height,
                             .turn = format->turn,
-                            .pixel_bytes = deep ? 8 : 4};
+                            .pixel_bytes = format->pixel.depth > 8 ? 8 : 4,
+                            .aspect = format->aspect};
     if (across)
-        aspect = (struct video_rational){format->aspect.den, format->aspect.num};
+        still->aspect = (struct video_rational){format->aspect.den, format->aspect.num};
+}
 
-    if (!picture_output_open(&still->output, path, still->width, still->height,
-                             deep ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8, error))
+enum cox_pixel_out still_pixel(const struct still *still)
+{
+    return still->pixel_bytes == 8 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8;
+}
+
+void still_set_aspect(const struct still *still, struct picture_output *output)
+{
+    picture_output_aspect(output, still->aspect.num, still->aspect.den);
+}
+
+bool still_open(struct still *still, const char *path, const struct video_format *format,
+                struct error *error)
+{
+    still_describe(still, format);
+    if (!picture_output_open(&still->output, path, still->width, still->height, still_pixel(still),
+                             error))
         return false;
-    picture_output_aspect(still->output, aspect.num, aspect.den);
+    still_set_aspect(still, still->output);
     return true;
 }
 

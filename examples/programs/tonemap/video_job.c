@@ -16,7 +16,7 @@
 #include "range.h"
 #include "scenes.h"
 #include "source.h"
-#include "still.h"
+#include "stills.h"
 #include "messages.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ struct job {
     struct records records;
     struct source from;
     struct video_output *output;
-    struct still still;
+    struct stills stills;
     struct muxed_file *muxed;
     char encoder[64]; /* of the finished file */
     uint32_t copied;  /* its streams that are copied */
@@ -221,7 +221,7 @@ static bool open_frames(struct job *job, struct error *error)
     const struct video_format *target = &job->from.target;
     const char *path = *job->path ? job->path : options->output;
     if (options->to == OUTPUT_PNG)
-        return still_open(&job->still, path, target, error);
+        return stills_begin(&job->stills, target, error);
 
     if (options->place)
         return video_output_open_place(&job->output, options->place, kinds[options->to], target,
@@ -264,8 +264,8 @@ static bool write_frame(void *user, const void *const memory[], const size_t pit
 
     if (job->muxed)
         return muxed_write(job->muxed, memory, pitch_bytes, time, error);
-    if (job->still.output)
-        return still_write(&job->still, memory[0], pitch_bytes[0], error);
+    if (job->options->to == OUTPUT_PNG)
+        return stills_take(&job->stills, &job->from.target, memory[0], pitch_bytes[0], error);
     return video_output_write(job->output, memory, pitch_bytes, error);
 }
 
@@ -290,7 +290,7 @@ static bool close_muxed(struct job *job, bool good, struct error *error)
 static bool close_output(struct job *job, bool good)
 {
     struct error error;
-    bool finished = still_close(&job->still, good, &error);
+    bool finished = stills_close(&job->stills, good, &error);
 
     if (job->muxed)
         finished = close_muxed(job, good, &error);
@@ -511,8 +511,9 @@ static bool start_film(struct job *job)
     plan->start = options->start;
     plan->frames = options->frames;
     if (options->to == OUTPUT_PNG) {
-        plan->start = options->frame;
-        plan->frames = 1;
+        plan->start = job->stills.frames[0];
+        plan->frames = job->stills.frame_count;
+        plan->only = job->stills.frames;
     }
     plan->keep_scenes = options->stats;
     plan->discard = options->to == OUTPUT_NULL && !options->hash;
@@ -633,11 +634,14 @@ static void print_written(const struct job *job, uint64_t frames)
 
     uint32_t width = job->from.target.width, height = job->from.target.height;
     if (job->options->to == OUTPUT_PNG) {
-        width = job->still.width;
-        height = job->still.height;
+        width = job->options->sheet_count ? job->stills.sheet_width : job->stills.one.width;
+        height = job->options->sheet_count ? job->stills.sheet_height : job->stills.one.height;
     }
-    say("written   %s (%s, %u x %u, ", job->options->output, kinds[job->options->to], width,
-        height);
+    say("written   %s (", job->options->output);
+    if (job->stills.written > 1 && !job->options->sheet_count)
+        say("%u PNGs, %u x %u, ", job->stills.written, width, height);
+    else
+        say("%s, %u x %u, ", kinds[job->options->to], width, height);
     if (job->options->to != OUTPUT_PNG)
         say("%s, %" PRIu64 " frame%s, ", chroma, frames, plural(frames));
     say("%u bit", pixel->depth);
@@ -654,8 +658,10 @@ static void print_failure(const struct job *job)
     if (film->write_failed) {
         message_file_error(job->options->output, &film->write_error);
     } else if (film->failed_step) {
-        snprintf(what, sizeof what, "frame %" PRIu64 ": %s",
-                 job->from.plan.start + film->failed_frame, film->failed_step);
+        uint64_t frame = job->from.plan.start + film->failed_frame;
+        if (job->from.plan.only)
+            frame = job->from.plan.only[film->failed_frame];
+        snprintf(what, sizeof what, "frame %" PRIu64 ": %s", frame, film->failed_step);
         message_status_error(what, film->status);
     }
     if (film->read_failed)
@@ -678,6 +684,9 @@ static bool film_good(const struct job *job)
         return message_error("%s: has no frame %" PRIu64, job->options->input, first);
     if (!film->read)
         return message_error("%s: has no frames", job->options->input);
+    if (job->from.plan.only && film->written < job->stills.frame_count)
+        return message_error("%s: has no frame %" PRIu64, job->options->input,
+                             job->stills.frames[film->written]);
     if (job->from.plan.scenes && film->written < job->range.count)
         return message_incompatible("%s: ends with frame %" PRIu64 ", before the last frame of %s",
                                     job->options->input, first + film->written - 1,
@@ -742,11 +751,23 @@ static void print_start(const struct job *job)
 static uint64_t total_frames(const struct job *job)
 {
     const uint64_t wanted = job->from.plan.frames, all = job->from.format->frames;
-    if (!all)
+    if (!all || job->from.plan.only)
         return wanted;
 
     const uint64_t left = all - job->from.plan.start;
     return wanted && wanted < left ? wanted : left;
+}
+
+static bool choose_stills(struct job *job)
+{
+    const uint64_t frames = job->from.format->frames;
+    if (!stills_choose(&job->stills, job->options, job->from.input))
+        return false;
+
+    const uint64_t last = job->stills.frames[job->stills.frame_count - 1];
+    return !frames || last < frames ||
+           message_error("%s: has no frame %" PRIu64 "; the last frame is %" PRIu64,
+                         job->options->input, last, frames - 1);
 }
 
 static bool run(struct job *job)
@@ -761,7 +782,7 @@ static bool run(struct job *job)
     if (!files_differ(options))
         return false;
     const bool chosen = options->scenes ? take_scenes(job) : source_choose_shape(&job->from);
-    if (!chosen)
+    if (!chosen || (options->to == OUTPUT_PNG && !choose_stills(job)))
         return false;
     if (is_done(job)) {
         say("done      %s exists already; use --overwrite to map it again\n", options->output);
@@ -791,7 +812,7 @@ static void clean_up(struct job *job)
 
     devices_stop(&job->devices);
     report_destroy(&job->report);
-    still_close(&job->still, false, NULL);
+    stills_free(&job->stills);
 
     muxed_abandon(&job->muxed);
     outfile_abandon(&job->place);
