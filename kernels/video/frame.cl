@@ -15,9 +15,9 @@
  *                c = y + (c - y) (K + x / (1 + x / (1 - K))) / d,  x = d - K
  *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0
  *                with COX_SRGB: sign(c) sRGB(|c|)
- * BT.1886's signal is straight below |c| = 2^-18, where the power is steeper than single precision can
- * follow. Light outside the gamut keeps its sign until after the average of the chroma. So noise
- * about black stays about black.
+ * BT.1886's signal is straight below |c| = 2^-18, where the power is steeper than single precision
+ * can follow. Light outside the gamut keeps its sign until after the average of the chroma. So
+ * noise about black stays about black.
  *
  * R'G'B' is converted to Y'CbCr unless the output is R'G'B'. Chroma is averaged with weights 1 2 1
  * (left-sited) or 1 1. The codes are limited to the range of a sample.

@@ -224,7 +224,7 @@ for sheet in 0 x 3x 0x2 3x2x1 101x1 -4; do
     refuses 2 'expected a number of frames, or COLUMNSxROWS' "the sheet '$sheet'" "$clip" -o a.png "--sheet=$sheet"
 done
 
-# Seeking: each frame of a container is the one of a run of its own, also by its time.
+# Seeking: each frame of a container is the same as from a run for it alone, also by its time.
 if [ "$container" ]; then
     expect_status 0 'a long film' ffmpeg -v error -nostdin -f lavfi -i testsrc2=s=64x48:r=25:d=4,format=yuv422p10le \
         -c:v prores_ks -y long.mov
