@@ -37,7 +37,7 @@ const char option_help[] =
     "  --detail FACTOR     contrast of fine detail with --operator local, 0.25 to 4 (default 1)\n"
     "  --depth BITS        PNG: 8 or 16; y4m, mkv, mp4: 8 or 10 (default 8)\n"
     "  --alpha             pictures: keep the alpha channel (default: blend with black)\n"
-    "  --layer NAME        pictures: a layer of OpenEXR (default: the unnamed one, Combined, or the first)\n"
+    "  --layer NAME        pictures: a layer of OpenEXR; default: the unnamed one, Combined or the first\n"
     "  --sdr-white NITS    video: luminance that becomes SDR white, in cd/m2 (default 203)\n"
     "  --dither WHICH      video: none or ordered (default: ordered if the output has fewer bits)\n"
     "  --gamut WHICH       video: compress[:KNEE] or clip. compress (default for BT.2020) moves colours\n"
