@@ -36,6 +36,7 @@ struct cox_video_image {
     uint32_t height;
     enum cox_transfer transfer; /* of input */
     enum cox_primaries primaries;
+    enum cox_encoding encoding; /* of output */
 
     /* The first sample of each plane's top row, and the bytes from a row to the row below. A pitch
      * is negative if the top row is last in memory. cox_video_planes gives the number of planes,

@@ -1,6 +1,6 @@
 /* Tone mapping of video: HDR frames (PQ or HLG, BT.2020 or BT.709) become SDR frames (BT.709 with
- * BT.1886). A frame takes one pass, or four with COX_OPERATOR_LOCAL. Scene analysis adapts the
- * curve from frame to frame.
+ * BT.1886 or sRGB). A frame takes one pass, or four with COX_OPERATOR_LOCAL. Scene analysis adapts
+ * the curve from frame to frame.
  *
  * A frame has one to three planes, see cox_video_planes. Each plane is one buffer of the session.
  * Samples of more than 8 bits are little-endian 16-bit words. They are right-aligned unless
@@ -107,6 +107,11 @@ enum cox_dither { COX_DITHER_NONE = 0, COX_DITHER_ORDERED = 1 };
  *                       unchanged. */
 enum cox_gamut { COX_GAMUT_CLIP = 0, COX_GAMUT_COMPRESS = 1 };
 
+/* How light is encoded in the output.
+ *   COX_ENCODING_BT1886  For a display with the curve of BT.1886: light^(1/2.4), as video is.
+ *   COX_ENCODING_SRGB    IEC 61966-2-1, as pictures are. */
+enum cox_encoding { COX_ENCODING_BT1886 = 0, COX_ENCODING_SRGB = 1 };
+
 /* The size of the output.
  *   COX_SCALE_NONE    The size of the input.
  *   COX_SCALE_HALF    Half the width and height. Each pixel is the mean of 2 x 2. Input sides must
@@ -140,6 +145,7 @@ struct cox_video_shape {
     bool desaturate_highlights;
     enum cox_dither dither;
     enum cox_gamut gamut;
+    enum cox_encoding encoding;
 
     /* COX_OPERATOR_LOCAL needs COX_SCALE_NONE. COX_SCALE_HALF needs even sides, and input pitches
      * up to 2^30 - 1. */

@@ -14,9 +14,10 @@
  *                from the knee K on
  *                c = y + (c - y) (K + x / (1 + x / (1 - K))) / d,  x = d - K
  *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0
- * The signal is straight below |c| = 2^-18, where the power is steeper than single precision can
- * follow. Light outside the gamut keeps its sign until after the average of the chroma. So noise
- * about black stays about black.
+ *                with COX_SRGB: sign(c) sRGB(|c|)
+ * BT.1886's signal is straight below |c| = 2^-18, where the power is steeper than single precision
+ * can follow. Light outside the gamut keeps its sign until after the average of the chroma. So
+ * noise about black stays about black.
  *
  * R'G'B' is converted to Y'CbCr unless the output is R'G'B'. Chroma is averaged with weights 1 2 1
  * (left-sited) or 1 1. The codes are limited to the range of a sample.
@@ -43,7 +44,7 @@
  *     COX_FADE                         0 or 1
  *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee,
  *                                      3 BT.2390, 4 local
- *     COX_DITHER, COX_GAMUT            0 or 1
+ *     COX_DITHER, COX_GAMUT, COX_SRGB  0 or 1
  *     COX_HALVE                        1: a pixel is the mean of 2 x 2 pixels of the input, of
  *                                      their signal: of the codes of Y', and of Cb and Cr as
  *                                      they lie between their samples. Sizes are those of the
@@ -321,9 +322,17 @@ static inline sums past_end(int x, int columns)
  * computed in parallel, because a single chain of operations mostly waits for its own results. If
  * the lower row is missing, it is the upper one again. */
 
+#if COX_SRGB
+/* sRGB of |x| with the sign of x, |x| limited to 1. Error 7.1e-6. */
+INLINE void encode(real *x)
+{
+    SIX(const real size = det_min(AS_REAL(AS_SINT(x[i]) & SINT(0x7fffffff)), REAL(1.0f));
+        x[i] = AS_REAL(AS_SINT(det_srgb16(size)) | (AS_SINT(x[i]) & SINT(0x80000000))))
+}
+#else
 /* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would
  * be infinitely steep. Relative error 1.1e-4. */
-INLINE void bt1886(real *x)
+INLINE void encode(real *x)
 {
     real size[6], p[6], n[6];
     SIX(size[i] = det_min(AS_REAL(AS_SINT(x[i]) & SINT(0x7fffffff)), REAL(1.0f)))
@@ -346,6 +355,7 @@ INLINE void bt1886(real *x)
         const real result = PICK(size[i] < REAL(0x1p-18f), size[i] * REAL(1448.154688f), power);
         x[i] = AS_REAL(AS_SINT(result) | (AS_SINT(x[i]) & SINT(0x80000000))))
 }
+#endif
 
 /* Reciprocals of four values in parallel, as in det_rcp but with a shorter last step:
  * relative error 4e-6, the same for all three colours. */
@@ -438,8 +448,8 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 #if COX_GAMUT
     compress_gamut(x, k);
 #endif
-    bt1886(x);
-    bt1886(x + 6);
+    encode(x);
+    encode(x + 6);
 }
 
 /* --- Rows in --- */

@@ -193,8 +193,8 @@ static bool shape_ok(const struct cox_video_shape *s)
 
     if ((unsigned)s->transfer > COX_TRANSFER_LINEAR ||
         (unsigned)s->primaries > COX_PRIMARIES_BT709 || (unsigned)s->dither > COX_DITHER_ORDERED ||
-        (unsigned)s->gamut > COX_GAMUT_COMPRESS || !cox_operator_name(s->op) ||
-        s->op == COX_OPERATOR_EXPOSURE)
+        (unsigned)s->gamut > COX_GAMUT_COMPRESS || (unsigned)s->encoding > COX_ENCODING_SRGB ||
+        !cox_operator_name(s->op) || s->op == COX_OPERATOR_EXPOSURE)
         return false;
 
     if (s->out.layout == COX_VIDEO_V210)
@@ -286,13 +286,14 @@ static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_vide
              "-DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%u -DCOX_OUT_SHIFT=%u "
              "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d "
              "-DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d -DCOX_DITHER=%d -DCOX_GAMUT=%d "
-             "-DCOX_HALVE=%d",
+             "-DCOX_SRGB=%d -DCOX_HALVE=%d",
              work->width, work->item_columns, work->item_rows, work->group, work->map,
              work->analyse, (int)in->layout, sample_bytes(in), sample_shift(in), in->depth,
              in->chroma_x_log2, in->chroma_y_log2, (int)in->chroma_location, (int)out->layout,
              sample_bytes(out), sample_shift(out), out->chroma_x_log2, out->chroma_y_log2,
              (int)out->chroma_location, (int)s->transfer, curve_code(s->op),
-             s->desaturate_highlights, (int)s->dither, (int)s->gamut, s->scale == COX_SCALE_HALF);
+             s->desaturate_highlights, (int)s->dither, (int)s->gamut, (int)s->encoding,
+             s->scale == COX_SCALE_HALF);
 }
 
 /* Counts add up, so the result is exact in any order. */

@@ -56,6 +56,7 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
     shape->out = out->format;
     shape->transfer = in->transfer;
     shape->primaries = in->primaries;
+    shape->encoding = out->encoding;
     shape->op = look->op;
     shape->desaturate_highlights = look->settings.desaturate >= 0;
 
@@ -88,8 +89,8 @@ bool cox__options_shapes_alike(const struct cox_video_shape *a, const struct cox
            formats_alike(&a->out, &b->out) && a->transfer == b->transfer &&
            a->primaries == b->primaries && a->op == b->op &&
            a->desaturate_highlights == b->desaturate_highlights && a->dither == b->dither &&
-           a->gamut == b->gamut && a->scale == b->scale && a->out_width == b->out_width &&
-           a->out_height == b->out_height;
+           a->gamut == b->gamut && a->encoding == b->encoding && a->scale == b->scale &&
+           a->out_width == b->out_width && a->out_height == b->out_height;
 }
 
 bool cox__options_pitches_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)

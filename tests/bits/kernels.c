@@ -317,6 +317,7 @@ enum {
     FADE,
     DITHER,
     GAMUT,
+    ENCODING,
     SCALE,
     WORK, /* map, map and count, count */
     CHOICES
@@ -325,7 +326,7 @@ _Static_assert((int)CHOICES == (int)RANDOM_PAIRS_CHOICES, "pairs of all choices"
 static const uint32_t choices[CHOICES] = {
     [IN_KIND] = 13, [IN_SUB] = 3,    [IN_SITE] = 3,  [IN_RANGE] = 2,  [OUT_KIND] = 9, [OUT_SUB] = 3,
     [OUT_SITE] = 3, [OUT_RANGE] = 2, [TRANSFER] = 3, [PRIMARIES] = 2, [CURVE] = 4,    [FADE] = 2,
-    [DITHER] = 2,   [GAMUT] = 2,     [SCALE] = 2,    [WORK] = 3,
+    [DITHER] = 2,   [GAMUT] = 2,     [ENCODING] = 2, [SCALE] = 2,     [WORK] = 3,
 };
 enum { V210_IN = 12, VARIANTS_MAX = 400 };
 
@@ -384,6 +385,7 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
                                       .desaturate_highlights = v[FADE],
                                       .dither = (enum cox_dither)v[DITHER],
                                       .gamut = (enum cox_gamut)v[GAMUT],
+                                      .encoding = (enum cox_encoding)v[ENCODING],
                                       .scale = (enum cox_video_scale)v[SCALE]};
     make_format(&shape->in, &in_kinds[v[IN_KIND]], v[IN_SUB], v[IN_SITE], v[IN_RANGE]);
     make_format(&shape->out, &out_kinds[v[OUT_KIND]], v[OUT_SUB], v[OUT_SITE], v[OUT_RANGE]);

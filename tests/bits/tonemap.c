@@ -118,7 +118,7 @@ static bool open_picture(uint32_t index, struct ref_picture *picture)
     }
 
     snprintf(path, sizeof path, "%s/%s.exr", directory, names[index]);
-    if (!picture_input_open(&input, path, PICTURE_ALPHA_BLACK, &error))
+    if (!picture_input_open(&input, path, PICTURE_ALPHA_BLACK, NULL, &error))
         return bits_complain(&suite, "%s: %s", path, error.text);
     const struct picture_format *format = picture_input_format(input);
     const struct cox_tonemap_shape shape = {.width = format->width, .height = format->height, .in = format->pixel};

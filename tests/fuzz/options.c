@@ -50,7 +50,8 @@ static void check_job(struct options options, enum options_job job)
     }
     if (job == OPTIONS_PICTURE) {
         CHECK(options.depth == 8 || options.depth == 16);
-        CHECK(!options.raw.given && !options.one_frame && !options.lookahead && !options.has_transfer);
+        CHECK(!options.raw.given && !options.frame_list && !options.sheet_count && !options.lookahead &&
+              !options.has_transfer);
         return;
     }
     CHECK(options.to > OUTPUT_NAME && options.to <= OUTPUT_MP4);
@@ -59,8 +60,11 @@ static void check_job(struct options options, enum options_job job)
     CHECK(!options.detail || (options.detail >= 0.25f && options.detail <= 4));
     CHECK(options.op != COX_OPERATOR_EXPOSURE && options.alpha == PICTURE_ALPHA_BLACK && options.repeat == 1);
     CHECK(!options.verify && (options.peak_auto || !options.lookahead));
-    CHECK(!options.one_frame || options.to == OUTPUT_PNG);
-    CHECK(options.to != OUTPUT_PNG || (!options.start && !options.frames && options.depth != 10));
+    CHECK(!options.frame_list || (options.to == OUTPUT_PNG && options.frame_count >= 1));
+    CHECK(!options.sheet_count || (options.to == OUTPUT_PNG && !options.frame_list && !options.layer));
+    CHECK(options.sheet_count <= options.sheet_columns * options.sheet_rows);
+    CHECK(options.to != OUTPUT_PNG || options.sheet_count || (!options.start && !options.frames));
+    CHECK(options.to != OUTPUT_PNG || options.depth != 10);
     CHECK(options.to != OUTPUT_NV12 || options.depth == 8);
     CHECK(options.to != OUTPUT_P010 || options.depth == 10);
     CHECK(options.depth == 8 || options.depth == 10 || (options.depth == 16 && options.to == OUTPUT_PNG));

@@ -71,7 +71,7 @@ static int fuzz_picture(const uint8_t *data, size_t size, uint64_t most_pixels)
     enum picture_alpha alpha = size & 1 ? PICTURE_ALPHA_STRAIGHT : PICTURE_ALPHA_BLACK;
     struct picture_input *input, *again;
     struct error error = {""};
-    if (!picture_input_open_memory(&input, data, size, alpha, &error)) {
+    if (!picture_input_open_memory(&input, data, size, alpha, NULL, &error)) {
         CHECK(!input);
         fuzz_picture_error(&error);
         return 0;
@@ -79,7 +79,7 @@ static int fuzz_picture(const uint8_t *data, size_t size, uint64_t most_pixels)
     const struct picture_format *format = picture_input_format(input);
     fuzz_picture_format(format, alpha);
     CHECK((uint64_t)format->width * format->height <= most_pixels);
-    CHECK(picture_input_open_memory(&again, data, size, alpha, &error));
+    CHECK(picture_input_open_memory(&again, data, size, alpha, NULL, &error));
     fuzz_picture_read(input, again);
     picture_input_close(&input);
     picture_input_close(&again);

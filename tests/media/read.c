@@ -122,7 +122,7 @@ static int read_picture(const struct request *request)
 {
     struct picture_input *input;
     struct error error;
-    if (!picture_input_open(&input, request->path, PICTURE_ALPHA_BLACK, &error))
+    if (!picture_input_open(&input, request->path, PICTURE_ALPHA_BLACK, NULL, &error))
         return fail(error.text);
 
     const struct picture_format *format = picture_input_format(input);

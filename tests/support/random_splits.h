@@ -14,7 +14,7 @@ uint32_t random_short(uint32_t *seed);
 uint32_t random_short_below(uint32_t *seed, uint32_t bound);
 
 /* Which pairs of values of these choices have occurred together. Zero-initialise it. */
-enum { RANDOM_PAIRS_CHOICES = 16, RANDOM_PAIRS_VALUES = 16 };
+enum { RANDOM_PAIRS_CHOICES = 17, RANDOM_PAIRS_VALUES = 16 };
 struct random_pairs {
     bool seen[RANDOM_PAIRS_CHOICES][RANDOM_PAIRS_VALUES][RANDOM_PAIRS_CHOICES][RANDOM_PAIRS_VALUES];
 };

@@ -423,7 +423,8 @@ static void display_of(const struct ref_video *ref, const double c[3], double br
         compress_gamut(ref, mapped);
     for (int i = 0; i < 3; i++) {
         const double v = fmin(fmax(mapped[i], -1), 1);
-        display[i] = copysign(pow(fabs(v), 1 / 2.4), v);
+        const double size = ref->shape.encoding == COX_ENCODING_SRGB ? ref_srgb(fabs(v)) : pow(fabs(v), 1 / 2.4);
+        display[i] = copysign(size, v);
     }
 }
 

@@ -55,7 +55,7 @@ void ref_video_light(const struct ref_video *ref, const double signal[3], double
 /* The operator for one number, without limits. */
 double ref_video_operator(const struct ref_video *ref, double x);
 
-/* Light to the display's R', G', B' (BT.709, BT.1886), -1 .. 1, for every operator except COX_OPERATOR_LOCAL. */
+/* Light to the display's R', G', B' (BT.709, BT.1886 or sRGB), -1 .. 1, for all operators except COX_OPERATOR_LOCAL. */
 void ref_video_display(const struct ref_video *ref, const double light[3], double display[3]);
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */

@@ -75,6 +75,7 @@ static bool read_word(const char *word, struct cox_video_shape *shape, bool out)
         {"dither", &shape->dither, COX_DITHER_ORDERED},
         {"compress", &shape->gamut, COX_GAMUT_COMPRESS},
         {"half", &shape->scale, COX_SCALE_HALF},
+        {"srgb", &shape->encoding, COX_ENCODING_SRGB},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(word, words[i].word)) {
@@ -145,9 +146,9 @@ const char *ref_shape_text(const struct cox_video_shape *s)
     at += print_format(text + at, room - (size_t)at, &s->in);
     at += snprintf(text + at, room - (size_t)at, " to %s", size);
     at += print_format(text + at, room - (size_t)at, &s->out);
-    snprintf(text + at, room - (size_t)at, " %s%s%s%s%s%s%s", cox_operator_name(s->op), transfers[s->transfer],
+    snprintf(text + at, room - (size_t)at, " %s%s%s%s%s%s%s%s", cox_operator_name(s->op), transfers[s->transfer],
              s->primaries ? " bt709" : "", s->desaturate_highlights ? " fade" : "", s->dither ? " dither" : "",
-             s->gamut ? " compress" : "", s->scale == COX_SCALE_HALF ? " half" : "");
+             s->gamut ? " compress" : "", s->scale == COX_SCALE_HALF ? " half" : "", s->encoding ? " srgb" : "");
     return text;
 }
 

@@ -17,7 +17,7 @@
  *             p010, p210          semi-planar, 10 bits, or as many as it says
  *             rgba8, bgra16, gbrp12, v210
  *           followed by values other than the default: centre, topleft, full
- *   WORD    the name of an operator; hlg, light (linear), bt709, fade, dither, compress, half
+ *   WORD    the name of an operator; hlg, light (linear), bt709, fade, dither, compress, half, srgb
  *
  * A text that cannot be read ends the program. */
 struct cox_video_shape ref_shape(const char *text);

@@ -54,6 +54,34 @@ static void take_metadata(struct video_format *format, const AVStream *stream, c
                           sizeof(AVContentLightMetadata)));
 }
 
+/* A display matrix maps x, y of the frame to m[0] x + m[3] y and m[1] x + m[4] y. */
+static void take_turn(struct video_turn *turn, const AVStream *stream, const AVFrame *frame)
+{
+    enum { MATRIX_BYTES = 9 * sizeof(int32_t) };
+    int32_t m[9];
+    const void *matrix = libav_stream_data(stream, AV_PKT_DATA_DISPLAYMATRIX, MATRIX_BYTES);
+    if (!matrix)
+        matrix = frame_data(frame, AV_FRAME_DATA_DISPLAYMATRIX, MATRIX_BYTES);
+    if (!matrix)
+        return;
+
+    memcpy(m, matrix, sizeof m);
+    const double along = fmin(fabs((double)m[0]), fabs((double)m[4]));
+    const double across = fmin(fabs((double)m[1]), fabs((double)m[3]));
+    const double most_along = fmax(fabs((double)m[0]), fabs((double)m[4]));
+    const double most_across = fmax(fabs((double)m[1]), fabs((double)m[3]));
+
+    /* Within half a degree of a quarter turn. */
+    if (most_along <= 0 && most_across <= 0)
+        return;
+    if (most_across < along / 100)
+        *turn = (struct video_turn){.flip_x = m[0] < 0, .flip_y = m[4] < 0};
+    else if (most_along < across / 100)
+        *turn = (struct video_turn){.transposed = true, .flip_x = m[3] < 0, .flip_y = m[1] < 0};
+    else
+        *turn = (struct video_turn){.odd = true};
+}
+
 static void take_range_and_site(struct video_format *format, const AVCodecParameters *container,
                                 const AVFrame *frame)
 {
@@ -211,6 +239,7 @@ bool libav_describe(struct video_input *input, struct error *error)
     format->tick = rational(stream->time_base);
     format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream, frame));
     format->frames = count_frames(libav->container, stream, rate);
+    take_turn(&format->turn, stream, frame);
     take_range_and_site(format, stream->codecpar, frame);
     take_metadata(format, stream, frame);
 

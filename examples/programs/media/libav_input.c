@@ -188,6 +188,7 @@ static void find_producer(struct video_input *input, struct video_producer *prod
 const struct video_reader video_reader_libav = {.open = open_input,
                                                 .read = libav_read,
                                                 .count = libav_count,
+                                                .after = libav_after,
                                                 .seek = libav_seek,
                                                 .close = close_input,
                                                 .lender = &libav_lender,

@@ -92,8 +92,10 @@ enum video_read libav_decode(struct video_input *input, struct error *error);
 /* --- libav_seek.c ----------------------------------------------------------------------------- */
 
 /* video_reader.seek and video_reader.count. */
-bool libav_seek(struct video_input *input, uint64_t frames, enum video_read *result,
+bool libav_seek(struct video_input *input, uint64_t frame, enum video_read *result,
                 struct error *error);
+bool libav_after(struct video_input *input, double seconds, uint64_t *frame,
+                 enum video_read *result, struct error *error);
 bool libav_count(struct video_input *input, uint64_t *frames, struct error *error);
 
 /* Decode the next frame of the film into `frame`, wherever decoding started. */

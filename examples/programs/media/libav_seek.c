@@ -154,28 +154,58 @@ enum video_read libav_decode_next(struct video_input *input, struct error *error
     return decode_from(input, next, error);
 }
 
-bool libav_seek(struct video_input *input, uint64_t frames, enum video_read *result,
+/* need_index for a function that returns false if there is none. */
+static bool has_index(struct video_input *input, enum video_read *result, struct error *error)
+{
+    const enum libav_indexed indexed = need_index(input, error);
+    if (indexed == LIBAV_INDEX_FAILED)
+        *result = libav_is_cancelled(input) ? VIDEO_READ_CANCELLED : VIDEO_READ_ERROR;
+    return indexed == LIBAV_INDEXED;
+}
+
+bool libav_seek(struct video_input *input, uint64_t frame, enum video_read *result,
                 struct error *error)
 {
     struct libav *libav = input->state;
-    const enum libav_indexed indexed = need_index(input, error);
-    if (indexed == LIBAV_NO_INDEX)
-        return false;
-    if (indexed == LIBAV_INDEX_FAILED) {
-        *result = libav_is_cancelled(input) ? VIDEO_READ_CANCELLED : VIDEO_READ_ERROR;
-        return true;
-    }
+    struct libav_index *index = &libav->index;
+    uint64_t access = 0;
+    *result = VIDEO_READ_FRAME;
+    if (!has_index(input, result, error))
+        return *result != VIDEO_READ_FRAME;
 
-    libav->access = 0;
-    if (frames < libav->index.frame_count)
-        libav->access = libav_index_find(&libav->index, frames);
-    libav->sought = libav->access > 0;
-    if (!libav->sought) /* reading is as fast, and reports what is wrong at the end */
+    /* Reading on is as fast if no place to start lies between, and reports what is wrong at the
+     * end. */
+    if (frame < index->frame_count)
+        access = libav_index_find(index, frame);
+    if (!access || index->access[access].frame <= input->next_frame)
         return false;
 
-    libav->access++;
-    *result = decode_from(input, frames, error);
-    libav->gaps.before = libav->index.times[frames - 1];
+    libav->sought = true;
+    libav->access = access + 1;
+    *result = decode_from(input, frame, error);
+    libav->gaps.before = index->times[frame - 1];
+    return true;
+}
+
+bool libav_after(struct video_input *input, double seconds, uint64_t *frame,
+                 enum video_read *result, struct error *error)
+{
+    const struct libav *libav = input->state;
+    const struct libav_index *index = &libav->index;
+    const struct video_rational tick = input->format.tick;
+    if (!tick.num || !has_index(input, result, error))
+        return false;
+
+    /* A frame lasts until the next one; the last one as long as the one before. Times with few
+     * digits are rounded down. */
+    const uint64_t count = index->frame_count;
+    const double ticks = (seconds + 0.0005) * tick.den / tick.num;
+    double end = (double)index->times[count - 1] - (double)index->times[0];
+    if (count > 1)
+        end += (double)index->times[count - 1] - (double)index->times[count - 2];
+    *frame = count + 1;
+    if (ticks < end || count == 1)
+        *frame = libav_times_find(index->times, count, index->times[0] + (int64_t)ticks + 1);
     return true;
 }
 

@@ -30,21 +30,23 @@ struct picture_format {
     uint32_t height;
     enum cox_pixel_in pixel;
     bool alpha; /* the file has an alpha channel, and the caller asked for it */
+    uint32_t aspect_width, aspect_height; /* of a pixel; 0 = unknown */
     uint64_t frames;
     uint64_t file_bytes;
-    char text[96]; /* for people: "OpenEXR, half, PIZ" */
+    char text[160]; /* for people: "OpenEXR, half, PIZ" */
 };
 
 struct picture_input;
 
 /* Open a picture and read its header. The content tells its kind, not the name. "-" is standard
- * input. `*out` is NULL unless true is returned. */
+ * input. `layer` is one of the file's, for OpenEXR only; NULL = the main one, see exr_layer.h.
+ * `*out` is NULL unless true is returned. */
 bool picture_input_open(struct picture_input **out, const char *path, enum picture_alpha alpha,
-                        struct error *error);
+                        const char *layer, struct error *error);
 
 /* The same from memory, which must stay until the input is closed. */
 bool picture_input_open_memory(struct picture_input **out, const void *data, size_t bytes,
-                               enum picture_alpha alpha, struct error *error);
+                               enum picture_alpha alpha, const char *layer, struct error *error);
 
 /* Valid until the input is closed. */
 const struct picture_format *picture_input_format(const struct picture_input *input);
@@ -66,6 +68,10 @@ struct picture_output;
  * returned. */
 bool picture_output_open(struct picture_output **out, const char *path, uint32_t width,
                          uint32_t height, enum cox_pixel_out pixel, struct error *error);
+
+/* Say that pixels are `width` to `height`; zeros = unknown. Call this before the picture is
+ * written. */
+void picture_output_aspect(struct picture_output *output, uint32_t width, uint32_t height);
 
 /* Write the picture. An alpha channel that is opaque everywhere is left out. */
 bool picture_output_write(struct picture_output *output, const void *pixels, size_t pitch_bytes,

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "picture_kinds.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,7 @@ static void exr_close(struct picture_input *input)
 #else
 
 #include "common/least.h"
+#include "exr_layer.h"
 #include "half.h"
 #include "primaries.h"
 
@@ -53,12 +55,11 @@ static const uint64_t chunk_bytes_max = UINT64_C(1) << 30;
 
 struct exr {
     exr_context_t context;
-    int part;
+    struct exr_layer layer;
     bool tiled;
     exr_attr_box2i_t data; /* window of the stored pixels */
     int64_t left, top;     /* the shown window's upper left corner, in the file's coordinates */
-    int channel[4];        /* of R, G, B, A in the file's list; -1 = absent */
-    bool grey;             /* R, G and B are one channel */
+    double weights[3];     /* of R, G, B in the luminance */
     bool convert;
     float matrix[9];
     struct error detail; /* the library's first message */
@@ -135,134 +136,65 @@ static bool fail_because(const struct exr *exr, exr_result_t code, const char *w
     return error_set(error, "%s: %.200s", what, detail);
 }
 
-/* --- Which part, which channels --------------------------------------------------------------- */
+/* --- Which channels --------------------------------------------------------------------------- */
 
-static bool channels_of(const struct exr *exr, int part, const exr_attr_chlist_t **list)
+static void describe(struct picture_input *input, const char *compression)
 {
-    const exr_attribute_t *attribute = NULL;
-    if (exr_get_attribute_by_name(exr->context, part, "channels", &attribute) != EXR_ERR_SUCCESS ||
-        !attribute || attribute->type != EXR_ATTR_CHLIST || !attribute->chlist ||
-        attribute->chlist->num_channels <= 0)
-        return false;
-    *list = attribute->chlist;
+    const struct exr *exr = input->state;
+    const struct exr_layer *layer = &exr->layer;
+    const char *samples = input->format.pixel == COX_PIXEL_RGBA_HALF ? "half" : "float";
+    const char *colours = "";
+    char part[40] = "";
+    if (layer->grey)
+        colours = ", luminance only";
+    if (layer->chroma)
+        colours = ", luminance and chroma";
+    if (layer->parts > 1)
+        snprintf(part, sizeof part, ", part %d of %d", layer->part + 1, layer->parts);
+
+    snprintf(input->format.text, sizeof input->format.text, "OpenEXR, %s%s%s, %s%s%s%.36s%s",
+             samples, colours, exr->tiled ? ", tiles" : "", compression, part,
+             *layer->name ? ", layer " : "", layer->name, exr->convert ? ", own primaries" : "");
+}
+
+/* Whether the samples of component `c` are where they can be read. Chroma may have half as many
+ * columns and rows. */
+static bool check_sampling(const struct exr *exr, int c, struct error *error)
+{
+    const exr_attr_chlist_entry_t *entry = &exr->layer.channels->entries[exr->layer.channel[c]];
+    const int most = exr->layer.chroma && (c == 0 || c == 2) ? 2 : 1;
+    if (entry->x_sampling < 1 || entry->x_sampling > most || entry->y_sampling < 1 ||
+        entry->y_sampling > most)
+        return error_set(
+            error, "the OpenEXR picture's channel %.40s is subsampled, which is not supported",
+            entry->name.str);
+    if (exr->data.min.x % entry->x_sampling || exr->data.min.y % entry->y_sampling)
+        return error_set(error,
+                         "a damaged OpenEXR header: subsampled channels begin between pixels");
     return true;
 }
 
-/* The channel `layer`.`letter`, or `letter` alone for an empty layer; -1 if it is missing. */
-static int find_channel(const exr_attr_chlist_t *list, const char *layer, size_t layer_length,
-                        char letter)
-{
-    for (int i = 0; i < list->num_channels; i++) {
-        const exr_attr_string_t *name = &list->entries[i].name;
-        if (name->length == (int32_t)layer_length + 1 && !strncmp(name->str, layer, layer_length) &&
-            name->str[layer_length] == letter)
-            return i;
-    }
-    return -1;
-}
-
-/* Take R, G, B (a missing one is black), or Y alone, from the layer whose name, with the dot behind
- * it, has `length` letters. False if it has none of them. */
-static bool take_layer(struct exr *exr, const exr_attr_chlist_t *list, const char *layer,
-                       size_t length)
-{
-    for (int c = 0; c < 4; c++)
-        exr->channel[c] = find_channel(list, layer, length, "RGBA"[c]);
-    exr->grey = exr->channel[0] < 0 && exr->channel[1] < 0 && exr->channel[2] < 0;
-    if (!exr->grey)
-        return true;
-
-    const int y = find_channel(list, layer, length, 'Y');
-    exr->channel[0] = exr->channel[1] = exr->channel[2] = y;
-    return y >= 0;
-}
-
-/* The unnamed layer, or else the first one that has colours. */
-static bool find_colours(struct exr *exr, const exr_attr_chlist_t *list, const char **layer,
-                         size_t *layer_length)
-{
-    *layer = "";
-    *layer_length = 0;
-    if (take_layer(exr, list, "", 0))
-        return true;
-
-    for (int i = 0; i < list->num_channels; i++) {
-        const char *name = list->entries[i].name.str, *dot = strrchr(name, '.');
-        if (!dot || !take_layer(exr, list, name, (size_t)(dot - name) + 1))
-            continue;
-        *layer = name;
-        *layer_length = (size_t)(dot - name);
-        return true;
-    }
-    return false;
-}
-
-static void list_channels(const exr_attr_chlist_t *list, char *text, size_t bytes)
-{
-    size_t used = 0;
-    text[0] = 0;
-    for (int i = 0; i < list->num_channels && used + 24 < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "%s%.20s", i ? ", " : "",
-                                 list->entries[i].name.str);
-}
-
-/* Luminance with separate chroma channels. */
-static bool has_chroma(const struct exr *exr, const exr_attr_chlist_t *list)
-{
-    if (!exr->grey)
-        return false;
-    for (int i = 0; i < list->num_channels; i++)
-        if (!strcmp(list->entries[i].name.str, "RY") || !strcmp(list->entries[i].name.str, "BY"))
-            return true;
-    return false;
-}
-
-static void describe(struct picture_input *input, const char *layer, size_t layer_length,
-                     const char *compression, int parts)
-{
-    const struct exr *exr = input->state;
-    const char *samples = input->format.pixel == COX_PIXEL_RGBA_HALF ? "half" : "float";
-    const int letters = (int)least(layer_length, 24);
-
-    snprintf(input->format.text, sizeof input->format.text, "OpenEXR, %s%s%s, %s%s%s%.*s%s",
-             samples, exr->grey ? ", luminance only" : "", exr->tiled ? ", tiles" : "", compression,
-             parts > 1 ? ", first of several parts" : "", letters ? ", layer " : "", letters, layer,
-             exr->convert ? ", own primaries" : "");
-}
-
-static bool choose_channels(struct picture_input *input, const exr_attr_chlist_t *list,
-                            const char *compression, int parts, struct error *error)
+static bool check_channels(struct picture_input *input, const char *compression,
+                           struct error *error)
 {
     struct exr *exr = input->state;
-    const char *layer;
-    size_t layer_length;
+    struct exr_layer *layer = &exr->layer;
     bool all_half = true;
-
-    if (!find_colours(exr, list, &layer, &layer_length)) {
-        char names[120];
-        list_channels(list, names, sizeof names);
-        return error_set(error, "the OpenEXR picture has no R, G, B or Y channel, only %s", names);
-    }
     if (input->alpha == PICTURE_ALPHA_BLACK)
-        exr->channel[3] = -1;
+        layer->channel[3] = -1;
 
     for (int c = 0; c < 4; c++) {
-        if (exr->channel[c] < 0)
+        if (layer->channel[c] < 0)
             continue;
-        const exr_attr_chlist_entry_t *entry = &list->entries[exr->channel[c]];
-        if (entry->x_sampling != 1 || entry->y_sampling != 1)
-            return error_set(
-                error, "the OpenEXR picture's channel %.40s is subsampled, which is not supported",
-                entry->name.str);
-        all_half = all_half && entry->pixel_type == EXR_PIXEL_HALF;
+        if (!check_sampling(exr, c, error))
+            return false;
+        all_half = all_half &&
+                   layer->channels->entries[layer->channel[c]].pixel_type == EXR_PIXEL_HALF;
     }
-    if (has_chroma(exr, list))
-        return error_set(
-            error, "the OpenEXR picture is stored as luminance and chroma, which is not supported");
 
     input->format.pixel = all_half ? COX_PIXEL_RGBA_HALF : COX_PIXEL_RGBA_FLOAT;
-    input->format.alpha = exr->channel[3] >= 0;
-    describe(input, layer, layer_length, compression, parts);
+    input->format.alpha = layer->channel[3] >= 0;
+    describe(input, compression);
     return true;
 }
 
@@ -272,25 +204,6 @@ static size_t sample_bytes(bool half)
 }
 
 /* --- Header ----------------------------------------------------------------------------------- */
-
-/* Choose the first part that is a flat picture. */
-static bool choose_part(struct exr *exr, int *parts, struct error *error)
-{
-    if (exr_get_count(exr->context, parts) != EXR_ERR_SUCCESS || *parts < 1)
-        return error_set(error, "a damaged OpenEXR header: no parts");
-    for (int part = 0; part < *parts; part++) {
-        exr_storage_t storage;
-        if (exr_get_storage(exr->context, part, &storage) != EXR_ERR_SUCCESS)
-            return error_set(error, "a damaged OpenEXR header");
-        if (storage == EXR_STORAGE_SCANLINE || storage == EXR_STORAGE_TILED) {
-            exr->part = part;
-            exr->tiled = storage == EXR_STORAGE_TILED;
-            return true;
-        }
-    }
-
-    return error_set(error, "a deep OpenEXR picture, which is not supported: flatten it first");
-}
 
 static int64_t width_of(const exr_attr_box2i_t *window)
 {
@@ -314,8 +227,8 @@ static bool choose_windows(struct picture_input *input, struct error *error)
     const exr_attr_box2i_t *data = &exr->data, *shown = data;
     exr_attr_box2i_t display;
 
-    if (exr_get_data_window(exr->context, exr->part, &exr->data) != EXR_ERR_SUCCESS ||
-        exr_get_display_window(exr->context, exr->part, &display) != EXR_ERR_SUCCESS)
+    if (exr_get_data_window(exr->context, exr->layer.part, &exr->data) != EXR_ERR_SUCCESS ||
+        exr_get_display_window(exr->context, exr->layer.part, &display) != EXR_ERR_SUCCESS)
         return error_set(error, "a damaged OpenEXR header: no windows");
     if (!picture_check_size(width_of(data), height_of(data), error))
         return false;
@@ -356,7 +269,8 @@ static bool check_length(const struct picture_input *input, exr_compression_t co
                        sample_bytes(channel->pixel_type == EXR_PIXEL_HALF);
     }
 
-    if (exr_get_chunk_count(exr->context, exr->part, &chunks) != EXR_ERR_SUCCESS || chunks <= 0)
+    if (exr_get_chunk_count(exr->context, exr->layer.part, &chunks) != EXR_ERR_SUCCESS ||
+        chunks <= 0)
         return error_set(error, "a damaged OpenEXR header: no chunks");
 
     /* Each chunk has an entry of eight bytes in a table. */
@@ -367,10 +281,13 @@ static bool check_length(const struct picture_input *input, exr_compression_t co
     return true;
 }
 
+/* The matrix to BT.709, and the weights of the luminance. */
 static bool read_primaries(struct exr *exr, struct error *error)
 {
+    static const double bt709[] = {0.2126, 0.7152, 0.0722};
     const exr_attribute_t *attribute = NULL;
-    if (exr_get_attribute_by_name(exr->context, exr->part, "chromaticities", &attribute) !=
+    memcpy(exr->weights, bt709, sizeof bt709);
+    if (exr_get_attribute_by_name(exr->context, exr->layer.part, "chromaticities", &attribute) !=
             EXR_ERR_SUCCESS ||
         !attribute || attribute->type != EXR_ATTR_CHROMATICITIES)
         return true;
@@ -380,10 +297,23 @@ static bool read_primaries(struct exr *exr, struct error *error)
     struct primaries primaries = {
         {c.red_x, c.red_y}, {c.green_x, c.green_y}, {c.blue_x, c.blue_y}, {c.white_x, c.white_y}};
     enum primaries_match match = primaries_to_bt709(&primaries, exr->matrix);
-    if (match == PRIMARIES_BROKEN)
+    if (match == PRIMARIES_BROKEN ||
+        (match == PRIMARIES_CONVERT && !primaries_luminance(&primaries, exr->weights)))
         return error_set(error, "a damaged OpenEXR header: impossible chromaticities");
     exr->convert = match == PRIMARIES_CONVERT;
     return true;
+}
+
+static void read_aspect(struct picture_input *input)
+{
+    const struct exr *exr = input->state;
+    float aspect = 1;
+    if (exr_get_pixel_aspect_ratio(exr->context, exr->layer.part, &aspect) != EXR_ERR_SUCCESS ||
+        !(aspect >= 0.01f && aspect <= 100.0f))
+        return;
+
+    input->format.aspect_width = (uint32_t)lround((double)aspect * 10000);
+    input->format.aspect_height = 10000;
 }
 
 static void exr_close(struct picture_input *input)
@@ -420,7 +350,7 @@ static bool check_compression(const struct exr *exr, exr_compression_t *compress
 {
     int major, minor, patch;
     const char *extra;
-    if (exr_get_compression(exr->context, exr->part, compression) != EXR_ERR_SUCCESS ||
+    if (exr_get_compression(exr->context, exr->layer.part, compression) != EXR_ERR_SUCCESS ||
         (unsigned)*compression >= sizeof compressions / sizeof compressions[0])
         return error_set(error, "an OpenEXR picture with an unknown compression");
     if (*compression != EXR_COMPRESSION_DWAA && *compression != EXR_COMPRESSION_DWAB)
@@ -436,7 +366,7 @@ static bool check_compression(const struct exr *exr, exr_compression_t *compress
 static bool check_chunks(const struct exr *exr, struct error *error)
 {
     uint64_t bytes = 0;
-    if (exr_get_chunk_unpacked_size(exr->context, exr->part, &bytes) == EXR_ERR_SUCCESS &&
+    if (exr_get_chunk_unpacked_size(exr->context, exr->layer.part, &bytes) == EXR_ERR_SUCCESS &&
         bytes <= chunk_bytes_max)
         return true;
     return error_set(error, "an OpenEXR picture with chunks of %llu bytes is not supported",
@@ -447,21 +377,24 @@ static bool read_header(struct picture_input *input, struct error *error)
 {
     struct exr *exr = input->state;
     const exr_context_initializer_t setup = setup_for(input);
-    const exr_attr_chlist_t *channels = NULL;
     exr_compression_t compression;
-    int parts = 0;
+    exr_storage_t storage;
 
     const exr_result_t result = exr_start_read(&exr->context, "picture", &setup);
     if (result != EXR_ERR_SUCCESS)
         return fail_because(exr, result, "not a readable OpenEXR picture", error);
-    if (!choose_part(exr, &parts, error) || !check_compression(exr, &compression, error) ||
-        !choose_windows(input, error) || !read_primaries(exr, error))
+    if (!exr_layer_find(exr->context, input->layer, &exr->layer, error))
         return false;
+    if (exr_get_storage(exr->context, exr->layer.part, &storage) != EXR_ERR_SUCCESS)
+        return error_set(error, "a damaged OpenEXR header");
+    exr->tiled = storage == EXR_STORAGE_TILED;
 
-    if (!channels_of(exr, exr->part, &channels))
-        return error_set(error, "a damaged OpenEXR header: no channels");
-    return check_length(input, compression, channels, error) && check_chunks(exr, error) &&
-           choose_channels(input, channels, compressions[compression].name, parts, error);
+    if (!check_compression(exr, &compression, error) || !choose_windows(input, error) ||
+        !read_primaries(exr, error))
+        return false;
+    read_aspect(input);
+    return check_length(input, compression, exr->layer.channels, error) &&
+           check_chunks(exr, error) && check_channels(input, compressions[compression].name, error);
 }
 
 static bool exr_open(struct picture_input *input, struct error *error)
@@ -492,19 +425,19 @@ static float sample_to_float(const uint8_t *sample, uint16_t type)
     return value;
 }
 
-/* One row of one channel into every fourth component of `to`. */
-static void unpack_row(const uint8_t *from, uint16_t type, int64_t count, uint8_t *to,
-                       enum cox_pixel_in pixel)
+/* `count` samples of one channel into one component of every `apart`th pixel. */
+static void unpack_row(const uint8_t *from, uint16_t type, int64_t count, int64_t apart,
+                       uint8_t *to, enum cox_pixel_in pixel)
 {
     const size_t step = sample_bytes(type == EXR_PIXEL_HALF);
     if (pixel == COX_PIXEL_RGBA_HALF) { /* the channel is half too: copy the bits */
         uint16_t *out = (uint16_t *)(void *)to;
         for (int64_t x = 0; x < count; x++, from += step)
-            out[4 * x] = (uint16_t)(from[0] | from[1] << 8);
+            out[4 * apart * x] = (uint16_t)(from[0] | from[1] << 8);
     } else {
         float *out = (float *)(void *)to;
         for (int64_t x = 0; x < count; x++, from += step)
-            out[4 * x] = sample_to_float(from, type);
+            out[4 * apart * x] = sample_to_float(from, type);
     }
 }
 
@@ -539,15 +472,21 @@ static bool unpack_chunk(const struct picture_input *input, const exr_decode_pip
             if (info->width < 0 || bytes > left)
                 return false;
             for (int component = 0; shown && component < 4; component++) {
-                if (exr->channel[component] != c)
+                if (exr->layer.channel[component] != c)
                     continue;
-                if (info->width < chunk->width)
+                const int64_t apart = info->x_samples;
+                if (apart < 1 || info->width * apart < chunk->width)
                     return false;
+
+                /* The first sample that is shown: the chunk begins with one. */
+                const int64_t i = (first + apart - 1) / apart, column = i * apart;
+                if (column >= end)
+                    continue;
                 uint8_t *to = pixels + (size_t)row * pitch_bytes +
-                              (size_t)(start_x + first - exr->left) * 4 * component_bytes +
+                              (size_t)(start_x + column - exr->left) * 4 * component_bytes +
                               (size_t)component * component_bytes;
-                unpack_row(from + first * info->bytes_per_element, info->data_type, end - first, to,
-                           input->format.pixel);
+                unpack_row(from + i * info->bytes_per_element, info->data_type,
+                           (end - column + apart - 1) / apart, apart, to, input->format.pixel);
             }
             from += bytes;
             left -= bytes;
@@ -565,7 +504,7 @@ static void clear(const struct picture_input *input, uint8_t *pixels, size_t pit
     for (uint32_t y = 0; y < input->format.height; y++) {
         uint8_t *row = pixels + (size_t)y * pitch_bytes;
         memset(row, 0, input->format.width * 4 * component_bytes);
-        if (exr->channel[3] >= 0)
+        if (exr->layer.channel[3] >= 0)
             continue;
 
         for (uint32_t x = 0; x < input->format.width; x++) {
@@ -577,13 +516,99 @@ static void clear(const struct picture_input *input, uint8_t *pixels, size_t pit
     }
 }
 
+/* --- Chroma ----------------------------------------------------------------------------------- */
+
+/* A component of the decoded picture. */
+static float get(const struct picture_input *input, const uint8_t *row, int64_t x, int component)
+{
+    if (input->format.pixel == COX_PIXEL_RGBA_HALF)
+        return half_to_float(((const uint16_t *)(const void *)row)[4 * x + component]);
+    return ((const float *)(const void *)row)[4 * x + component];
+}
+
+static void set(const struct picture_input *input, uint8_t *row, int64_t x, int component,
+                float value)
+{
+    if (input->format.pixel == COX_PIXEL_RGBA_HALF)
+        ((uint16_t *)(void *)row)[4 * x + component] = half_from_float(value);
+    else
+        ((float *)(void *)row)[4 * x + component] = value;
+}
+
+/* The first and the last column and row that are both stored and shown. */
+struct area {
+    int64_t left, right, top, bottom;
+};
+
+static struct area area_of(const struct picture_input *input)
+{
+    const struct exr *exr = input->state;
+    struct area area = {exr->data.min.x - exr->left, exr->data.max.x - exr->left,
+                        exr->data.min.y - exr->top, exr->data.max.y - exr->top};
+    if (area.left < 0)
+        area.left = 0;
+    if (area.top < 0)
+        area.top = 0;
+    if (area.right >= input->format.width)
+        area.right = (int64_t)input->format.width - 1;
+    if (area.bottom >= input->format.height)
+        area.bottom = (int64_t)input->format.height - 1;
+    return area;
+}
+
+/* Fill in the component where it has no sample: the mean of its neighbours, in samples' rows along
+ * them, then in the rows between down the columns. At an edge the only neighbour is repeated. */
+static void fill_component(const struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
+                           int component)
+{
+    const struct exr *exr = input->state;
+    const exr_attr_chlist_entry_t *entry =
+        &exr->layer.channels->entries[exr->layer.channel[component]];
+    const struct area area = area_of(input);
+
+    for (int64_t y = area.top; y <= area.bottom && entry->x_sampling == 2; y++) {
+        uint8_t *row = pixels + (size_t)y * pitch_bytes;
+        for (int64_t x = area.left; x <= area.right; x++) {
+            if ((exr->left + x) % 2 == 0 || area.left == area.right)
+                continue;
+            const int64_t before = x > area.left ? x - 1 : x + 1;
+            const int64_t after = x < area.right ? x + 1 : x - 1;
+            set(input, row, x, component,
+                (get(input, row, before, component) + get(input, row, after, component)) / 2);
+        }
+    }
+
+    for (int64_t y = area.top; y <= area.bottom && entry->y_sampling == 2; y++) {
+        if ((exr->top + y) % 2 == 0 || area.top == area.bottom)
+            continue;
+        uint8_t *row = pixels + (size_t)y * pitch_bytes;
+        const uint8_t *above = y > area.top ? row - pitch_bytes : row + pitch_bytes;
+        const uint8_t *below = y < area.bottom ? row + pitch_bytes : row - pitch_bytes;
+        for (int64_t x = area.left; x <= area.right; x++)
+            set(input, row, x, component,
+                (get(input, above, x, component) + get(input, below, x, component)) / 2);
+    }
+}
+
+/* R, G, B from RY = (R - Y) / Y, Y, and BY = (B - Y) / Y. */
+static void join_chroma(const struct exr *exr, float c[4])
+{
+    const double *w = exr->weights;
+    const double y = (double)c[1], red = ((double)c[0] + 1) * y, blue = ((double)c[2] + 1) * y;
+    c[0] = (float)red;
+    c[1] = (float)((y - w[0] * red - w[2] * blue) / w[1]);
+    c[2] = (float)blue;
+}
+
+/* --- Colours ---------------------------------------------------------------------------------- */
+
 /* Divide a pixel's colours by its alpha, if there is one, and convert them to BT.709. Colours with
  * an alpha of 0 stay: light without an obstacle. */
 static void finish_pixel(const struct exr *exr, const float in[4], float out[3])
 {
     const float *m = exr->matrix;
     float straight[3] = {in[0], in[1], in[2]};
-    if (exr->channel[3] >= 0 && in[3] > 0.0f && in[3] < 1.0f)
+    if (exr->layer.channel[3] >= 0 && in[3] > 0.0f && in[3] < 1.0f)
         for (int c = 0; c < 3; c++)
             straight[c] /= in[3];
 
@@ -599,10 +624,13 @@ static void finish_pixel(const struct exr *exr, const float in[4], float out[3])
 static void finish_pixels(const struct picture_input *input, uint8_t *pixels, size_t pitch_bytes)
 {
     const struct exr *exr = input->state;
-    const bool half = input->format.pixel == COX_PIXEL_RGBA_HALF;
+    const bool half = input->format.pixel == COX_PIXEL_RGBA_HALF, chroma = exr->layer.chroma;
 
-    if (!exr->convert && exr->channel[3] < 0)
+    if (!exr->convert && !chroma && exr->layer.channel[3] < 0)
         return;
+    for (int c = 0; c <= 2 && chroma; c += 2)
+        if (exr->layer.channel[c] >= 0)
+            fill_component(input, pixels, pitch_bytes, c);
 
     for (uint32_t y = 0; y < input->format.height; y++) {
         uint16_t *halves = (uint16_t *)(void *)(pixels + (size_t)y * pitch_bytes);
@@ -611,6 +639,8 @@ static void finish_pixels(const struct picture_input *input, uint8_t *pixels, si
             float in[4], out[3];
             for (int c = 0; c < 4; c++)
                 in[c] = half ? half_to_float(halves[c]) : floats[c];
+            if (chroma)
+                join_chroma(exr, in);
             finish_pixel(exr, in, out);
             for (int c = 0; c < 3; c++) {
                 if (half)
@@ -644,17 +674,17 @@ static bool decode_chunk(struct reading *reading, const exr_chunk_info_t *chunk,
         return error_set(error, "damaged: an impossible chunk at line %lld", (long long)start_y);
 
     if (!reading->started) {
-        result = exr_decoding_initialize(exr->context, exr->part, chunk, decode);
+        result = exr_decoding_initialize(exr->context, exr->layer.part, chunk, decode);
         reading->started = result == EXR_ERR_SUCCESS;
         if (result == EXR_ERR_SUCCESS)
-            result = exr_decoding_choose_default_routines(exr->context, exr->part, decode);
+            result = exr_decoding_choose_default_routines(exr->context, exr->layer.part, decode);
         decode->unpack_and_convert_fn = NULL; /* see unpack_chunk */
     } else {
-        result = exr_decoding_update(exr->context, exr->part, chunk, decode);
+        result = exr_decoding_update(exr->context, exr->layer.part, chunk, decode);
     }
 
     if (result == EXR_ERR_SUCCESS)
-        result = exr_decoding_run(exr->context, exr->part, decode);
+        result = exr_decoding_run(exr->context, exr->layer.part, decode);
     if (result != EXR_ERR_SUCCESS)
         return fail_because(exr, result, "truncated or damaged", error);
     if (!decode->unpacked_buffer || !unpack_chunk(reading->input, decode, start_x, start_y,
@@ -670,16 +700,17 @@ static bool read_tiles(struct reading *reading, struct error *error)
     int32_t tile_width = 0, tile_height = 0, width = 0, height = 0;
     exr_chunk_info_t chunk;
 
-    if (exr_get_tile_sizes(exr->context, exr->part, 0, 0, &tile_width, &tile_height) !=
+    if (exr_get_tile_sizes(exr->context, exr->layer.part, 0, 0, &tile_width, &tile_height) !=
             EXR_ERR_SUCCESS ||
-        exr_get_level_sizes(exr->context, exr->part, 0, 0, &width, &height) != EXR_ERR_SUCCESS ||
+        exr_get_level_sizes(exr->context, exr->layer.part, 0, 0, &width, &height) !=
+            EXR_ERR_SUCCESS ||
         tile_width <= 0 || tile_height <= 0)
         return error_set(error, "a damaged OpenEXR header: no tile sizes");
 
     for (int64_t y = 0; y * tile_height < height; y++) {
         for (int64_t x = 0; x * tile_width < width; x++) {
-            const exr_result_t result = exr_read_tile_chunk_info(exr->context, exr->part, (int)x,
-                                                                 (int)y, 0, 0, &chunk);
+            const exr_result_t result = exr_read_tile_chunk_info(exr->context, exr->layer.part,
+                                                                 (int)x, (int)y, 0, 0, &chunk);
             if (result != EXR_ERR_SUCCESS)
                 return fail_because(exr, result, "truncated or damaged", error);
             if (!decode_chunk(reading, &chunk, exr->data.min.x + x * tile_width,
@@ -696,14 +727,14 @@ static bool read_lines(struct reading *reading, struct error *error)
     exr_chunk_info_t chunk;
     int32_t lines = 0;
 
-    exr_result_t result = exr_get_scanlines_per_chunk(exr->context, exr->part, &lines);
+    exr_result_t result = exr_get_scanlines_per_chunk(exr->context, exr->layer.part, &lines);
     if (result != EXR_ERR_SUCCESS)
         return fail_because(exr, result, "truncated or damaged", error);
     if (lines <= 0) /* a scan line picture with the attributes of tiles */
         return error_set(error, "a damaged OpenEXR header: no lines in a chunk");
 
     for (int64_t y = exr->data.min.y; y <= exr->data.max.y; y += lines) {
-        result = exr_read_scanline_chunk_info(exr->context, exr->part, (int)y, &chunk);
+        result = exr_read_scanline_chunk_info(exr->context, exr->layer.part, (int)y, &chunk);
         if (result != EXR_ERR_SUCCESS)
             return fail_because(exr, result, "truncated or damaged", error);
         if (!decode_chunk(reading, &chunk, exr->data.min.x, y, error))

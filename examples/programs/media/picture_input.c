@@ -117,12 +117,16 @@ static const struct picture_kind *kind_of(const uint8_t *data, size_t bytes, str
 
 /* Owns `owned` from here on, also on failure. */
 static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t bytes, void *owned,
-                        enum picture_alpha alpha, struct error *error)
+                        enum picture_alpha alpha, const char *layer, struct error *error)
 {
     struct picture_input *input = NULL;
     const struct picture_kind *kind = kind_of(data, bytes, error);
     if (!kind)
         goto fail;
+    if (layer && kind != &picture_kind_exr) {
+        error_set(error, "only OpenEXR pictures have layers");
+        goto fail;
+    }
     input = calloc(1, sizeof *input);
     if (!input) {
         error_set(error, "out of memory");
@@ -131,6 +135,7 @@ static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t 
 
     input->kind = kind;
     input->alpha = alpha;
+    input->layer = layer;
     input->data = data;
     input->bytes = bytes;
     input->format.frames = 1;
@@ -150,14 +155,14 @@ fail:
 }
 
 bool picture_input_open_memory(struct picture_input **out, const void *data, size_t bytes,
-                               enum picture_alpha alpha, struct error *error)
+                               enum picture_alpha alpha, const char *layer, struct error *error)
 {
     *out = NULL;
-    return open_loaded(out, data, bytes, NULL, alpha, error);
+    return open_loaded(out, data, bytes, NULL, alpha, layer, error);
 }
 
 bool picture_input_open(struct picture_input **out, const char *path, enum picture_alpha alpha,
-                        struct error *error)
+                        const char *layer, struct error *error)
 {
     *out = NULL;
     uint8_t seen[PEEK_BYTES], *data = NULL;
@@ -184,7 +189,7 @@ bool picture_input_open(struct picture_input **out, const char *path, enum pictu
 
     if (strcmp(path, "-") != 0)
         close(fd);
-    return loaded && open_loaded(out, data, bytes, data, alpha, error);
+    return loaded && open_loaded(out, data, bytes, data, alpha, layer, error);
 }
 
 const struct picture_format *picture_input_format(const struct picture_input *input)

@@ -23,6 +23,7 @@ struct picture_input {
     const struct picture_kind *kind;
     struct picture_format format;
     enum picture_alpha alpha;
+    const char *layer;   /* NULL = the main one */
     const uint8_t *data; /* the whole file */
     size_t bytes;
     void *owned; /* the same memory if the input allocated it; else NULL */

@@ -13,6 +13,7 @@ struct picture_output {
     struct outfile *file;
     uint32_t width, height;
     enum cox_pixel_out pixel;
+    uint32_t aspect_width, aspect_height; /* of a pixel; 0 = unknown */
     bool written;
 };
 
@@ -136,6 +137,9 @@ static bool encode(png_structp png, png_infop info, const struct picture_output 
     png_set_IHDR(png, info, output->width, output->height, bits, colours, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_set_sRGB_gAMA_and_cHRM(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
+    if (output->aspect_width != output->aspect_height)
+        png_set_pHYs(png, info, output->aspect_height, output->aspect_width,
+                     PNG_RESOLUTION_UNKNOWN); /* pixels for a length, thus inverse */
     png_write_info(png, info);
 
     for (uint32_t y = 0; y < output->height; y++) {
@@ -191,6 +195,13 @@ bool picture_output_write(struct picture_output *output, const void *pixels, siz
 }
 
 #endif
+
+void picture_output_aspect(struct picture_output *output, uint32_t width, uint32_t height)
+{
+    const bool known = width && height;
+    output->aspect_width = known ? width : 0;
+    output->aspect_height = known ? height : 0;
+}
 
 bool picture_output_finish(struct picture_output **output, struct error *error)
 {

@@ -120,3 +120,13 @@ enum primaries_match primaries_to_bt709(const struct primaries *from, float matr
 
     return PRIMARIES_CONVERT;
 }
+
+bool primaries_luminance(const struct primaries *of, double weights[3])
+{
+    double xyz[9];
+    if (!rgb_to_xyz(of, xyz))
+        return false;
+
+    memcpy(weights, xyz + 3, 3 * sizeof *weights);
+    return weights[1] > 1e-3;
+}

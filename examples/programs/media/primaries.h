@@ -20,4 +20,7 @@ enum primaries_match {
  * Bradford's adaptation (ICC.1:2010, annex E) if the white points differ. */
 enum primaries_match primaries_to_bt709(const struct primaries *from, float matrix[9]);
 
+/* The weights of R, G and B in the luminance. False for impossible primaries. */
+bool primaries_luminance(const struct primaries *of, double weights[3]);
+
 #endif

@@ -28,12 +28,20 @@ struct video_rational {
 
 enum { VIDEO_PIECE_BYTES = 128 };
 
+/* How a frame becomes upright: rows and columns are exchanged first, then the result is mirrored. */
+struct video_turn {
+    bool transposed;
+    bool flip_x, flip_y; /* left and right, top and bottom change places */
+    bool odd;            /* the container says another angle, which is not supported */
+};
+
 struct video_format {
     uint32_t width, height;
     struct cox_video_format pixel;
     struct video_rational rate;   /* frames per second */
     struct video_rational tick;   /* unit of frames' times, in seconds; 0:0 = there are no times */
     struct video_rational aspect; /* of a sample */
+    struct video_turn turn;       /* makes the picture upright */
     char interlacing;             /* y4m's letter: 'p' progressive, '?' unknown */
 
     /* What the stream itself says. */
@@ -127,6 +135,12 @@ bool video_input_notice(struct video_input *input, uint32_t n, char *text, size_
 /* Count the frames exactly, before the first one is read. Reads a container once for this. False,
  * and `error` says why, for pipes, for files that are cut off or cannot be read. */
 bool video_input_count(struct video_input *input, uint64_t *frames, struct error *error);
+
+/* The frame that is shown `seconds` after the first one began: by the frames' times, or by `rate`, or
+ * by the format's rate if that is 0:0. Call this before the first frame is read. False, and `error`
+ * says why, if there is no such frame. */
+bool video_input_frame_at(struct video_input *input, double seconds, struct video_rational rate,
+                          uint64_t *frame, struct error *error);
 
 /* --- Frames lent instead of copied ----------------------------------------------------------
  *

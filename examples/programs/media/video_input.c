@@ -85,9 +85,11 @@ enum video_read video_input_read(struct video_input *input,
 enum video_read video_input_skip(struct video_input *input, uint64_t frames, struct error *error)
 {
     enum video_read result = VIDEO_READ_FRAME;
-    if (frames >= SEEK_LEAST && !input->next_frame && input->reader->seek &&
-        may_read(input, &result, error) && input->reader->seek(input, frames, &result, error)) {
-        input->next_frame = result == VIDEO_READ_FRAME ? frames - 1 : 0;
+    const uint64_t to = input->next_frame + frames;
+    if (frames >= SEEK_LEAST && input->reader->seek && may_read(input, &result, error) &&
+        input->reader->seek(input, to, &result, error)) {
+        if (result == VIDEO_READ_FRAME)
+            input->next_frame = to - 1;
         return count_frame(input, result, error);
     }
 
@@ -132,6 +134,28 @@ bool video_input_count(struct video_input *input, uint64_t *frames, struct error
         return input->reader->count(input, frames, error);
     return *frames ||
            error_set(error, "unknown number of frames: it is empty, or not a regular file");
+}
+
+bool video_input_frame_at(struct video_input *input, double seconds, struct video_rational rate,
+                          uint64_t *frame, struct error *error)
+{
+    enum video_read result = VIDEO_READ_FRAME;
+    if (input->reader->after && input->reader->after(input, seconds, frame, &result, error)) {
+        *frame -= *frame > 0; /* shown until then */
+        return true;
+    }
+    if (result != VIDEO_READ_FRAME)
+        return false;
+
+    if (!rate.num)
+        rate = input->format.rate;
+    if (!rate.num || !rate.den)
+        return error_set(error, "has no frame rate to find a time with; use frame numbers");
+
+    /* Times with few digits, such as 0.33 for the second of three frames, are just below it. */
+    const double number = seconds * rate.num / rate.den + 0.01;
+    *frame = number < VIDEO_FRAMES_MAX ? (uint64_t)number : VIDEO_FRAMES_MAX;
+    return true;
 }
 
 /* --- Lending ---------------------------------------------------------------------------------- */

@@ -40,9 +40,14 @@ struct video_reader {
     /* video_input_count; NULL = the format has the count. */
     bool (*count)(struct video_input *input, uint64_t *frames, struct error *error);
 
-    /* Skip frames at the stream's beginning without reading them all. VIDEO_READ_END if there are
-     * fewer. False, and nothing is skipped: the stream cannot seek. NULL = reading is as fast. */
-    bool (*seek)(struct video_input *input, uint64_t frames, enum video_read *result,
+    /* The number of the first frame after `seconds` by the frames' times. False: they are not
+     * known, or `*result` says why they cannot be read. NULL = never known. */
+    bool (*after)(struct video_input *input, double seconds, uint64_t *frame,
+                  enum video_read *result, struct error *error);
+
+    /* Go on to frame `frame` without reading all before it. VIDEO_READ_END if there are fewer.
+     * False, and nothing is skipped: the stream cannot seek there. NULL = reading is as fast. */
+    bool (*seek)(struct video_input *input, uint64_t frame, enum video_read *result,
                  struct error *error);
     void (*close)(struct video_input *input); /* NULL = nothing to do */
     const struct video_lender *lender;

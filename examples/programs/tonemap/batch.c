@@ -55,7 +55,8 @@ static bool name_output(const struct options *options, char **output)
     if (!length)
         return false;
 
-    if (asprintf(&path, "%s/%.*s.%s", options->output, (int)length, name,
+    const char *number = options->frame_count > 1 ? "-%d" : ""; /* see stills_name */
+    if (asprintf(&path, "%s/%.*s%s.%s", options->output, (int)length, name, number,
                  options_kind_name(kind)) >= 0)
         *output = path;
     return true;

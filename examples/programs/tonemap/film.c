@@ -60,7 +60,10 @@ static void *read_frames(void *user)
         result = video_input_skip(film->plan.input, film->plan.start, &error);
 
     for (uint64_t n = 0; result == VIDEO_READ_FRAME && (!frames || n < frames); n++) {
-        if (!await_input_slot(film, n))
+        if (film->plan.only && n)
+            result = video_input_skip(film->plan.input,
+                                      film->plan.only[n] - film->plan.only[n - 1] - 1, &error);
+        if (result != VIDEO_READ_FRAME || !await_input_slot(film, n))
             break;
         result = film_side_read(&film->in, film->plan.runtime, film->plan.input, n, &error);
 
@@ -255,6 +258,7 @@ static struct cox_video_image image_of(const struct film *film, const struct fil
                                     .height = plan->out_height,
                                     .transfer = plan->shape.transfer,
                                     .primaries = plan->shape.primaries,
+                                    .encoding = plan->shape.encoding,
                                     .peak_nits = plan->steering.known_peak_nits};
     if (side == &film->in) {
         image.format = plan->shape.in;
@@ -337,6 +341,8 @@ static bool map_one(struct film *film)
     film->submitted++;
     pthread_mutex_unlock(&film->lock);
 
+    if (film->plan.only) /* the frames do not continue each other */
+        cox_video_stream_restart(film->stream);
     status = cox_video_stream_send(film->stream, &in, &out, NULL);
     film->waited_ns[FILM_WAIT_DEVICES] += now_ns() - before_ns;
     return status == COX_OK || fail(film, "cannot submit it", status, n);

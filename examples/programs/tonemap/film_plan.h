@@ -22,6 +22,7 @@ struct film_plan {
     cox_runtime *runtime;
     struct video_input *input;
     uint64_t start, frames;             /* skip `start`, then take `frames`; 0 = all */
+    const uint64_t *only;               /* these `frames` frames, rising; NULL = all in between */
     struct cox_video_shape shape;       /* without pitches */
     uint32_t out_width, out_height;     /* pixels of an output frame */
     struct cox_video_settings settings; /* with steering its gain is applied on top */

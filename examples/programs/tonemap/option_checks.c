@@ -156,10 +156,24 @@ static bool suit_picture(struct options *options, struct options_error *error)
 static bool suit_frames(const struct options *options, struct options_error *error)
 {
     const uint64_t several = OPTION_BIT(OPTION_START) | OPTION_BIT(OPTION_FRAMES);
-    if (options->to == OUTPUT_PNG && options->given & several)
+    const bool list = options->frame_count > 1;
+    if (options->to == OUTPUT_PNG && options->given & several && !options->sheet_count)
         return options_refuse(error, "a PNG holds one frame: use --frame N instead of --start "
                                      "and --frames");
-    if (options->to != OUTPUT_PNG && options->one_frame)
+    if (options->sheet_count && (options->to != OUTPUT_PNG || options->frame_list))
+        return options_refuse(error, options->frame_list
+                                         ? "--sheet and --frame cannot be combined"
+                                         : "--sheet writes a PNG: name a .png output");
+    if (options->sheet_count && options->op == COX_OPERATOR_LOCAL)
+        return options_refuse(error,
+                              "--sheet cannot be combined with --operator local, because its "
+                              "frames are scaled");
+    if (options->to == OUTPUT_PNG && list && !options_number_pattern(options->output))
+        return options_refuse(error,
+                              "--frame names %u frames: the output's name needs a %%d for their "
+                              "number, as in still-%%d.png",
+                              options->frame_count);
+    if (options->to != OUTPUT_PNG && options->frame_list)
         return options_refuse(
             error,
             "--frame writes one frame as a PNG: name a .png output, or use --start %u "

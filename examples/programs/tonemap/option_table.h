@@ -37,6 +37,7 @@ enum option_group {
     LONG(DETAIL, "detail", required_argument, SETS_LOOK)                           \
     LONG(DEPTH, "depth", required_argument, SETS_LOOK)                             \
     LONG(ALPHA, "alpha", no_argument, FOR_PICTURE)                                 \
+    LONG(LAYER, "layer", required_argument, FOR_PICTURE)                           \
     LONG(SDR_WHITE, "sdr-white", required_argument, FOR_VIDEO | SETS_LOOK)         \
     LONG(DITHER, "dither", required_argument, FOR_VIDEO | SETS_LOOK)               \
     LONG(GAMUT, "gamut", required_argument, FOR_VIDEO | SETS_LOOK)                 \
@@ -50,6 +51,7 @@ enum option_group {
     LONG(START, "start", required_argument, FOR_VIDEO)                             \
     LONG(FRAMES, "frames", required_argument, FOR_VIDEO)                           \
     LONG(FRAME, "frame", required_argument, FOR_VIDEO)                             \
+    LONG(SHEET, "sheet", required_argument, FOR_VIDEO)                             \
     LONG(LOOKAHEAD, "lookahead", required_argument, FOR_VIDEO | SETS_LOOK)         \
     LONG(TRUST_METADATA, "trust-metadata", no_argument, FOR_VIDEO | SETS_LOOK)     \
     LONG(DEVICES, "devices", required_argument, IN_PIECES)                         \

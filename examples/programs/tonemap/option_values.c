@@ -327,6 +327,54 @@ static bool set_stream(struct options *options, int which, const char *text,
     }
 }
 
+/* Numbers and times, separated by commas. */
+static bool parse_frames(struct options *options, const char *text, struct options_error *error)
+{
+    const char *at = text;
+    struct frame_place place;
+    options->frame_list = text;
+    options->frame_count = 0;
+    while (options_next_frame(&at, &place)) {
+        if (!options->frame_count)
+            options->frame = place.timed ? 0 : place.frame;
+        options->frame_count++;
+    }
+
+    return (!*at && options->frame_count) ||
+           options_refuse(error,
+                          "--frame '%s': expected a frame number from 0 to %d or a time such as "
+                          "1:30 or 2:00:05.5, or several with commas between them",
+                          text, VIDEO_FRAMES_MAX);
+}
+
+/* N, or COLUMNSxROWS. */
+static bool parse_sheet(struct options *options, const char *text, struct options_error *error)
+{
+    enum { SIDE_MAX = 100 };
+    char columns[8] = "", rows[8] = "";
+    uint64_t across = 0, down = 0, count = 0;
+    int end = 0;
+    if (parse_count(text, 1, SIDE_MAX * SIDE_MAX, &count)) {
+        while (across * across < count)
+            across++;
+        down = (count + across - 1) / across;
+    } else if (sscanf(text, "%7[0-9]x%7[0-9]%n", columns, rows, &end) == 2 && !text[end] &&
+               parse_count(columns, 1, SIDE_MAX, &across) &&
+               parse_count(rows, 1, SIDE_MAX, &down)) {
+        count = across * down;
+    } else {
+        return options_refuse(error,
+                              "--sheet '%s': expected a number of frames, or COLUMNSxROWS such as "
+                              "4x3",
+                              text);
+    }
+
+    options->sheet_count = (uint32_t)count;
+    options->sheet_columns = (uint32_t)across;
+    options->sheet_rows = (uint32_t)down;
+    return true;
+}
+
 static bool set_frames(struct options *options, int which, const char *text,
                        struct options_error *error)
 {
@@ -340,10 +388,9 @@ static bool set_frames(struct options *options, int which, const char *text,
                options_refuse(error, "--frames '%s': expected a number of frames from 1 to %d",
                               text, VIDEO_FRAMES_MAX);
     case OPTION_FRAME:
-        options->one_frame = true;
-        return parse_count(text, 0, VIDEO_FRAMES_MAX, &options->frame) ||
-               options_refuse(error, "--frame '%s': expected a frame number from 0 to %d", text,
-                              VIDEO_FRAMES_MAX);
+        return parse_frames(options, text, error);
+    case OPTION_SHEET:
+        return parse_sheet(options, text, error);
     default:
         options->lookahead = !strcmp(text, "1");
         return options->lookahead || !strcmp(text, "0") ||
@@ -520,6 +567,8 @@ static const char **text_field(struct options *options, int which)
     switch (which) {
     case OPTION_CRF:
         return &options->crf;
+    case OPTION_LAYER:
+        return &options->layer;
     case OPTION_PRESET:
         return &options->preset;
     case OPTION_DEVICES:
@@ -581,6 +630,7 @@ static bool set_checked(struct options *options, int which, const char *text,
     case OPTION_START:
     case OPTION_FRAMES:
     case OPTION_FRAME:
+    case OPTION_SHEET:
     case OPTION_LOOKAHEAD:
         return set_frames(options, which, text, error);
     case OPTION_POLICY:

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The values of --to, from OUTPUT_PNG on. All but "null" are endings of file names, too. */
@@ -106,6 +107,66 @@ uint64_t options_encoding(const struct options *options)
     }
 
     return hash;
+}
+
+/* A part of a time: digits only, `most` of them. */
+static bool read_digits(const char **at, size_t most, uint64_t *value)
+{
+    const size_t digits = strspn(*at, "0123456789");
+    if (!digits || digits > most)
+        return false;
+    *value = strtoull(*at, NULL, 10);
+    *at += digits;
+    return true;
+}
+
+bool options_next_frame(const char **list, struct frame_place *place)
+{
+    const char *at = *list;
+    uint64_t parts[3] = {0};
+    uint32_t count = 0;
+    double fraction = 0;
+    *place = (struct frame_place){0};
+    if (!*at)
+        return false;
+
+    do {
+        if (!read_digits(&at, 9, &parts[count]))
+            return false;
+        count++;
+    } while (*at == ':' && count < 3 && *at++);
+    if (count > 1 && *at == '.') {
+        const size_t digits = strspn(at + 1, "0123456789");
+        for (size_t i = digits; i > 0; i--)
+            fraction = (fraction + (at[i] - '0')) / 10;
+        at += digits + 1;
+    }
+    for (uint32_t i = 1; i < count; i++)
+        if (parts[i] > 59)
+            return false;
+
+    place->timed = count > 1;
+    place->frame = parts[0];
+    for (uint32_t i = 0; i < count && place->timed; i++)
+        place->seconds = place->seconds * 60 + (double)parts[i];
+    place->seconds += fraction;
+    if (*at == ',' && at[1])
+        at++;
+    else if (*at)
+        return false;
+    *list = at;
+    return place->timed || place->frame <= VIDEO_FRAMES_MAX;
+}
+
+const char *options_number_pattern(const char *output)
+{
+    const char *found = NULL;
+    for (const char *at = strchr(output, '%'); at; at = strchr(at + 1, '%')) {
+        const size_t digits = strspn(at + 1, "0123456789");
+        if (at[1 + digits] == 'd' && (!digits || (digits == 2 && at[1] == '0')))
+            found = at;
+    }
+    return found;
 }
 
 void options_policy_names(char *text, size_t bytes)

@@ -57,6 +57,7 @@ struct options {
     enum output_kind to;
     uint32_t depth; /* 8, 10 or 16 */
     enum picture_alpha alpha;
+    const char *layer; /* NULL = the main one */
 
     /* The format of the stream, if the stream does not name it; see has_... below. */
     enum cox_transfer transfer;
@@ -67,8 +68,12 @@ struct options {
 
     /* Which frames of the stream. */
     uint64_t start;
-    uint64_t frames; /* 0 = all */
-    uint64_t frame;  /* the only one, if one_frame */
+    uint64_t frames;        /* 0 = all */
+    uint64_t frame;         /* the first of --frame, if that is a number */
+    const char *frame_list; /* --frame; NULL = not given */
+    uint32_t frame_count;   /* in that list */
+    uint32_t sheet_count;   /* frames of a sheet; 0 = no sheet */
+    uint32_t sheet_columns, sheet_rows;
 
     /* A film in pieces: the step, and its frames. */
     enum film_step step;
@@ -97,7 +102,6 @@ struct options {
     bool peak_auto;
     bool has_transfer, has_primaries, has_range;
     bool raw_by_name; /* the input's name ends like one of raw frames, but no size is given */
-    bool one_frame;
     bool lookahead;
     bool trust_metadata;
     bool overwrite;
@@ -141,6 +145,20 @@ bool options_want_raw(const struct options *options);
 
 /* Whether the output is a finished file: Matroska or MP4. */
 bool options_want_finished(const struct options *options);
+
+/* A frame in the list of --frame. */
+struct frame_place {
+    bool timed; /* `seconds` from the film's beginning, instead of `frame` */
+    uint64_t frame;
+    double seconds;
+};
+
+/* Read the next frame of a list, and move to what follows. False at its end, and if it is neither
+ * a number nor a time: then the list has not moved to its end. */
+bool options_next_frame(const char **list, struct frame_place *place);
+
+/* The last %d or %0Nd in an output's name; NULL = none. */
+const char *options_number_pattern(const char *output);
 
 /* A hash of the encoder's options. */
 uint64_t options_encoding(const struct options *options);

@@ -62,7 +62,7 @@ static bool open_files(struct job *job)
     const struct options *options = job->options;
     struct error error;
 
-    if (!picture_input_open(&job->input, options->input, options->alpha, &error))
+    if (!picture_input_open(&job->input, options->input, options->alpha, options->layer, &error))
         return message_file_error(options->input, &error);
     job->format = picture_input_format(job->input);
     if (!files_differ(options))
@@ -71,6 +71,7 @@ static bool open_files(struct job *job)
     if (!picture_output_open(&job->output, options->output, job->format->width, job->format->height,
                              out_pixel(options), &error))
         return message_file_error(options->output, &error);
+    picture_output_aspect(job->output, job->format->aspect_width, job->format->aspect_height);
     return records_open(&job->records, options);
 }
 

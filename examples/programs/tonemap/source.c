@@ -111,12 +111,36 @@ static bool eighth_to_eightfold(uint32_t from, uint32_t to)
     return to && (uint64_t)to * 8 >= from && (uint64_t)from * 8 >= to && to <= 65536;
 }
 
+/* The size of a frame on a sheet, upright, unless --scale is given: CELL_WIDTH wide with square
+ * pixels, but not larger than the frame, and not smaller than an eighth of it. */
+static void choose_cell(struct source *from)
+{
+    enum { CELL_WIDTH = 320 };
+    const struct video_format *format = from->format;
+    struct cox_video_shape *shape = &from->plan.shape;
+    double width = format->width, height = format->height;
+    if (format->aspect.num && format->aspect.den)
+        width = width * format->aspect.num / format->aspect.den;
+
+    double scale = CELL_WIDTH / (format->turn.transposed ? height : width);
+    scale = fmin(scale, 1);
+    scale = fmax(scale, fmax(format->width / 8.0 / width, format->height / 8.0 / height));
+    width = fmin(fmax(ceil(width * scale), 1), 8.0 * format->width);
+    height = fmin(fmax(ceil(height * scale), 1), 8.0 * format->height);
+
+    shape->scale = COX_SCALE_FILTER;
+    shape->out_width = (uint32_t)fmin(width, VIDEO_SIDE_MAX);
+    shape->out_height = (uint32_t)fmin(height, VIDEO_SIDE_MAX);
+}
+
 /* The output's size, if --scale is given. */
 static bool choose_size(struct source *from)
 {
     const struct options *options = from->options;
     struct cox_video_shape *shape = &from->plan.shape;
     const uint32_t width = shape->width, height = shape->height;
+    if (options->sheet_count && !options->scale && !from->format->light)
+        choose_cell(from);
     if (options->scale == COX_SCALE_HALF && (width % 2 || height % 2))
         return message_error("--scale 1/2 needs even sides, but %s is %u x %u; use --scale %ux%u",
                              options->input, width, height, (width + 1) / 2, (height + 1) / 2);
@@ -127,8 +151,10 @@ static bool choose_size(struct source *from)
             "--scale WxH is not supported for half-float RGBA (%s); use --scale 1/2",
             options->input);
 
-    shape->out_width = options->scale_width;
-    shape->out_height = options->scale_height;
+    /* The size of a still is meant upright. */
+    const bool across = options->to == OUTPUT_PNG && from->format->turn.transposed;
+    shape->out_width = across ? options->scale_height : options->scale_width;
+    shape->out_height = across ? options->scale_width : options->scale_height;
     if (!shape->out_width)
         shape->out_width = in_proportion(width, height, shape->out_height);
     if (!shape->out_height)
@@ -189,6 +215,7 @@ void source_set_target(struct source *from)
         .rate = format->rate,
         .tick = format->tick,
         .aspect = scaled_aspect(format, plan->out_width, plan->out_height),
+        .turn = format->turn,
         .interlacing = format->interlacing};
     if (from->options->rate.num)
         from->target.rate = from->options->rate;
@@ -240,6 +267,8 @@ bool source_choose_shape(struct source *from)
                                       .scale = options->scale};
     if (!choose_size(from))
         return false;
+    if (options->to == OUTPUT_PNG) /* which names sRGB */
+        shape->encoding = COX_ENCODING_SRGB;
     if (!options->has_dither && shape->out.depth < shape->in.depth)
         shape->dither = COX_DITHER_ORDERED;
 

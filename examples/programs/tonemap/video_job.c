@@ -16,6 +16,7 @@
 #include "range.h"
 #include "scenes.h"
 #include "source.h"
+#include "stills.h"
 #include "messages.h"
 
 #include <inttypes.h>
@@ -31,7 +32,7 @@ struct job {
     struct records records;
     struct source from;
     struct video_output *output;
-    struct picture_output *picture;
+    struct stills stills;
     struct muxed_file *muxed;
     char encoder[64]; /* of the finished file */
     uint32_t copied;  /* its streams that are copied */
@@ -220,9 +221,7 @@ static bool open_frames(struct job *job, struct error *error)
     const struct video_format *target = &job->from.target;
     const char *path = *job->path ? job->path : options->output;
     if (options->to == OUTPUT_PNG)
-        return picture_output_open(&job->picture, path, target->width, target->height,
-                                   options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8,
-                                   error);
+        return stills_begin(&job->stills, target, error);
 
     if (options->place)
         return video_output_open_place(&job->output, options->place, kinds[options->to], target,
@@ -265,8 +264,8 @@ static bool write_frame(void *user, const void *const memory[], const size_t pit
 
     if (job->muxed)
         return muxed_write(job->muxed, memory, pitch_bytes, time, error);
-    if (job->picture)
-        return picture_output_write(job->picture, memory[0], pitch_bytes[0], error);
+    if (job->options->to == OUTPUT_PNG)
+        return stills_take(&job->stills, &job->from.target, memory[0], pitch_bytes[0], error);
     return video_output_write(job->output, memory, pitch_bytes, error);
 }
 
@@ -291,12 +290,7 @@ static bool close_muxed(struct job *job, bool good, struct error *error)
 static bool close_output(struct job *job, bool good)
 {
     struct error error;
-    bool finished = true;
-
-    if (job->picture && good)
-        finished = picture_output_finish(&job->picture, &error);
-    else
-        picture_output_abandon(&job->picture);
+    bool finished = stills_close(&job->stills, good, &error);
 
     if (job->muxed)
         finished = close_muxed(job, good, &error);
@@ -346,6 +340,24 @@ static void warn_of_rate(struct job *job)
             "%s: its frame rate varies, but the output has no time stamps (make the rate constant "
             "with ffmpeg -vf fps=FPS)",
             options->input);
+}
+
+/* The input's frames are not upright, and the output neither turns them nor says so. */
+static void warn_of_turn(const struct job *job)
+{
+    const struct options *options = job->options;
+    const struct video_turn turn = job->from.format->turn;
+    const bool still = options->to == OUTPUT_PNG,
+               turned = turn.transposed || turn.flip_x || turn.flip_y;
+    if (turn.odd && still)
+        message_warning("%s: turned by an angle that is not a multiple of 90 degrees; the PNG is "
+                        "not turned",
+                        options->input);
+    else if ((turned || turn.odd) && !still && !options->step && options->to != OUTPUT_NULL &&
+             !options_want_finished(options))
+        message_warning("%s: its picture is to be turned or mirrored, which %s cannot say; the "
+                        "frames are written as they are stored",
+                        options->input, options_kind_name(options->to));
 }
 
 /* What the frames of the last second waited for most. */
@@ -499,8 +511,9 @@ static bool start_film(struct job *job)
     plan->start = options->start;
     plan->frames = options->frames;
     if (options->to == OUTPUT_PNG) {
-        plan->start = options->frame;
-        plan->frames = 1;
+        plan->start = job->stills.frames[0];
+        plan->frames = job->stills.frame_count;
+        plan->only = job->stills.frames;
     }
     plan->keep_scenes = options->stats;
     plan->discard = options->to == OUTPUT_NULL && !options->hash;
@@ -619,8 +632,16 @@ static void print_written(const struct job *job, uint64_t frames)
     if (pixel->chroma_x_log2)
         chroma = pixel->chroma_y_log2 ? "4:2:0" : "4:2:2";
 
-    say("written   %s (%s, %u x %u, ", job->options->output, kinds[job->options->to],
-        job->from.target.width, job->from.target.height);
+    uint32_t width = job->from.target.width, height = job->from.target.height;
+    if (job->options->to == OUTPUT_PNG) {
+        width = job->options->sheet_count ? job->stills.sheet_width : job->stills.one.width;
+        height = job->options->sheet_count ? job->stills.sheet_height : job->stills.one.height;
+    }
+    say("written   %s (", job->options->output);
+    if (job->stills.written > 1 && !job->options->sheet_count)
+        say("%u PNGs, %u x %u, ", job->stills.written, width, height);
+    else
+        say("%s, %u x %u, ", kinds[job->options->to], width, height);
     if (job->options->to != OUTPUT_PNG)
         say("%s, %" PRIu64 " frame%s, ", chroma, frames, plural(frames));
     say("%u bit", pixel->depth);
@@ -637,8 +658,10 @@ static void print_failure(const struct job *job)
     if (film->write_failed) {
         message_file_error(job->options->output, &film->write_error);
     } else if (film->failed_step) {
-        snprintf(what, sizeof what, "frame %" PRIu64 ": %s",
-                 job->from.plan.start + film->failed_frame, film->failed_step);
+        uint64_t frame = job->from.plan.start + film->failed_frame;
+        if (job->from.plan.only)
+            frame = job->from.plan.only[film->failed_frame];
+        snprintf(what, sizeof what, "frame %" PRIu64 ": %s", frame, film->failed_step);
         message_status_error(what, film->status);
     }
     if (film->read_failed)
@@ -661,6 +684,9 @@ static bool film_good(const struct job *job)
         return message_error("%s: has no frame %" PRIu64, job->options->input, first);
     if (!film->read)
         return message_error("%s: has no frames", job->options->input);
+    if (job->from.plan.only && film->written < job->stills.frame_count)
+        return message_error("%s: has no frame %" PRIu64, job->options->input,
+                             job->stills.frames[film->written]);
     if (job->from.plan.scenes && film->written < job->range.count)
         return message_incompatible("%s: ends with frame %" PRIu64 ", before the last frame of %s",
                                     job->options->input, first + film->written - 1,
@@ -725,11 +751,23 @@ static void print_start(const struct job *job)
 static uint64_t total_frames(const struct job *job)
 {
     const uint64_t wanted = job->from.plan.frames, all = job->from.format->frames;
-    if (!all)
+    if (!all || job->from.plan.only)
         return wanted;
 
     const uint64_t left = all - job->from.plan.start;
     return wanted && wanted < left ? wanted : left;
+}
+
+static bool choose_stills(struct job *job)
+{
+    const uint64_t frames = job->from.format->frames;
+    if (!stills_choose(&job->stills, job->options, job->from.input))
+        return false;
+
+    const uint64_t last = job->stills.frames[job->stills.frame_count - 1];
+    return !frames || last < frames ||
+           message_error("%s: has no frame %" PRIu64 "; the last frame is %" PRIu64,
+                         job->options->input, last, frames - 1);
 }
 
 static bool run(struct job *job)
@@ -744,7 +782,7 @@ static bool run(struct job *job)
     if (!files_differ(options))
         return false;
     const bool chosen = options->scenes ? take_scenes(job) : source_choose_shape(&job->from);
-    if (!chosen)
+    if (!chosen || (options->to == OUTPUT_PNG && !choose_stills(job)))
         return false;
     if (is_done(job)) {
         say("done      %s exists already; use --overwrite to map it again\n", options->output);
@@ -754,6 +792,7 @@ static bool run(struct job *job)
     if (!prepare(job))
         return false;
     print_start(job);
+    warn_of_turn(job);
     progress_begin(&job->progress, plain_output_terminal(), total_frames(job), now_ns());
     if (options->progress_json)
         progress_use_json(&job->progress, stderr);
@@ -773,7 +812,7 @@ static void clean_up(struct job *job)
 
     devices_stop(&job->devices);
     report_destroy(&job->report);
-    picture_output_abandon(&job->picture);
+    stills_free(&job->stills);
 
     muxed_abandon(&job->muxed);
     outfile_abandon(&job->place);

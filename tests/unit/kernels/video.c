@@ -83,6 +83,7 @@ static void choices_of(const struct cox_video_shape *s, uint8_t choices[RANDOM_P
                                s->desaturate_highlights,
                                s->dither,
                                s->gamut,
+                               s->encoding,
                                s->scale,
                                s->primaries};
     for (size_t i = 0; i < RANDOM_PAIRS_CHOICES; i++)
@@ -207,6 +208,7 @@ static void draw_shape(uint32_t *seed, enum cox_operator op, enum cox_transfer t
     shape->desaturate_highlights = random_short_below(seed, 2) == 0;
     shape->dither = random_short_below(seed, 3) == 0 ? COX_DITHER_ORDERED : COX_DITHER_NONE;
     shape->gamut = *seed >> 9 & 1 ? COX_GAMUT_COMPRESS : COX_GAMUT_CLIP;
+    shape->encoding = *seed >> 12 & 1 ? COX_ENCODING_SRGB : COX_ENCODING_BT1886;
     shape->in = ref_format_of(in_semi ? COX_VIDEO_SEMI_PLANAR : COX_VIDEO_PLANAR, in_depth, sub,
                               (enum cox_chroma_location)random_short_below(seed, 3), range);
     shape->out = ref_format_of(out_layout, out_layout == COX_VIDEO_RGBA ? 8u << random_short_below(seed, 2) : out_depth,
@@ -261,7 +263,7 @@ DEVICE_TEST(video, keeps_its_promise_on_the_edge_of_the_gamut)
     static const char *const texts[] = {
         "320x200 yuv420p10 to yuv420p8 hable",      "320x200 yuv420p10 to yuv420p10 bt2390",
         "320x200 yuv420p10 to yuv420p8 mobius",     "320x200 yuv420p10 to yuv420p10 hable",
-        "320x200 yuv420p10 to rgba8 bt2390",        "320x200 yuv420p10 to yuv420p10 mobius",
+        "320x200 yuv420p10 to rgba8 bt2390 srgb",   "320x200 yuv420p10 to yuv420p10 mobius",
         "320x200 yuv420p10 to yuv420p8 hable hlg",  "320x200 yuv420p10 to yuv420p10 bt2390 hlg",
         "320x200 yuv420p10 to yuv420p8 mobius hlg", "320x200 yuv420p10 to yuv420p10 hable hlg",
         "320x200 yuv420p10 to rgba8 bt2390 hlg",    "320x200 yuv420p10 to yuv420p10 mobius hlg",

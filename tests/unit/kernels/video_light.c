@@ -176,6 +176,28 @@ DEVICE_TEST(video_light, takes_sdr_white_and_the_peak_to_the_codes_they_are_for)
     }
 }
 
+/* An sRGB viewer shows the light within half a code, from black to SDR white. */
+DEVICE_TEST(video_light, shows_a_ramp_of_grey_right_in_srgb)
+{
+    static const char *const texts[] = {"256x2 yuv444p16 full to rgba8 clip srgb",
+                                        "256x2 yuv444p16 full to rgba8 clip hlg srgb"};
+    for (size_t t = 0; t < COUNT_OF(texts); t++) {
+        const struct cox_video_shape shape = ref_shape(texts[t]);
+        struct show show;
+        show_open(&show, &shape, REF_MAPPING);
+        for (int i = 0; i < 256; i++) {
+            const double light = i / 255.0;
+            const double signal = shape.transfer == COX_TRANSFER_PQ ? ref_pq_signal(203 * light)
+                                                                    : ref_hlg_signal(pow(0.203 * light, 1 / 1.2));
+            run_grey(&show, signal, &(struct cox_video_settings){0});
+            const double got = ref_film_output(&show.film, 0, 0, 0), right = 255 * ref_srgb(light);
+            cr_expect_leq(fabs(got - right), 0.56, "%s: light %.4f is code %.0f, not %.2f", texts[t], light, got,
+                          right);
+        }
+        show_close(&show);
+    }
+}
+
 DEVICE_TEST(video_light, makes_hot_spots_white_unless_told_not_to)
 {
     const double flame[] = {0.98, 0.85, 0.6};

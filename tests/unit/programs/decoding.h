@@ -64,7 +64,7 @@ static inline void decode(const void *data, size_t bytes, enum picture_alpha alp
     struct picture_input *input = NULL;
     free(decoded.pixels);
     memset(&decoded, 0, sizeof decoded);
-    decoded.opened = picture_input_open_memory(&input, data, bytes, alpha, &decoded.error);
+    decoded.opened = picture_input_open_memory(&input, data, bytes, alpha, NULL, &decoded.error);
     cr_assert_eq(decoded.opened, input != NULL);
     if (!decoded.opened)
         return;

@@ -306,7 +306,7 @@ Test(picture, what_is_no_picture_is_named)
         const char *path = cases[i].name[0] == '/' ? cases[i].name : in_folder(cases[i].name);
         if (cases[i].content)
             write_file(path, cases[i].content, strlen(cases[i].content));
-        cr_expect_not(picture_input_open(&input, path, PICTURE_ALPHA_BLACK, &error));
+        cr_expect_not(picture_input_open(&input, path, PICTURE_ALPHA_BLACK, NULL, &error));
         cr_expect(input == NULL);
         cr_expect(strstr(error.text, cases[i].words), "%s: '%s' does not say '%s'", path, error.text, cases[i].words);
     }
@@ -319,7 +319,7 @@ Test(picture, a_file_is_read_by_its_content_not_its_name)
     float pixels[8];
     make_pfm("PF\n1 2\n-1.0\n", true, six, 6);
     write_file(in_folder("wrong.exr"), made.data, made.count);
-    cr_assert(picture_input_open(&input, in_folder("wrong.exr"), PICTURE_ALPHA_BLACK, &error), "%s", error.text);
+    cr_assert(picture_input_open(&input, in_folder("wrong.exr"), PICTURE_ALPHA_BLACK, NULL, &error), "%s", error.text);
     cr_assert_eq(picture_input_read(input, pixels, 12, &error), PICTURE_READ_ERROR, "a pitch that is too short");
     cr_assert_eq(picture_input_read(input, pixels, 16, &error), PICTURE_READ_FRAME);
     cr_expect_eq(pixels[4], 1.0f);

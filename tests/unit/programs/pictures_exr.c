@@ -251,6 +251,14 @@ Test(exr, channels_become_colours)
          {{"B", HALF, 0}, {"G", HALF, 0}, {"R", HALF, 0}, {"a.B", HALF, 0}, {"a.R", HALF, 0}},
          {2, 1, 0, -2},
          COX_PIXEL_RGBA_HALF},
+        {"a layer called Combined goes before those that are earlier by their names",
+         {{"v.AO.B", HALF, 0}, {"v.AO.G", HALF, 0}, {"v.AO.R", HALF, 0}, {"v.Combined.R", HALF, 0}},
+         {3, -1, -1, -2},
+         COX_PIXEL_RGBA_HALF},
+        {"Y of a direction is no luminance",
+         {{"a.X", HALF, 0}, {"a.Y", HALF, 0}, {"a.Z", HALF, 0}, {"b.R", HALF, 0}},
+         {3, -1, -1, -2},
+         COX_PIXEL_RGBA_HALF},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const struct exr_plan plan = plan_of(cases[i].channels, 7, 5);
@@ -336,6 +344,29 @@ Test(exr, chromaticities_are_converted)
     refuse("chromaticities", "nonsense");
 }
 
+/* Chroma has every second column and row. Its samples are linear here: between them it is exact, and at the right and
+ * at the bottom edge the last sample is repeated. */
+Test(exr, luminance_and_chroma_become_colours)
+{
+    static const struct exr_channel channels[CHANNELS_MAX] = {{"BY", FLOAT, 2}, {"RY", FLOAT, 2}, {"Y", FLOAT, 0}};
+    for (int left = -2; left <= 0; left += 2) {
+        struct exr_plan plan = plan_of(channels, 8, 6);
+        plan.data[0] = left; /* what is on the left of the display window is not shown */
+        make_exr(&plan);
+        decode_made();
+        for (int y = 0; y < 6; y++)
+            for (int x = 0; x < 8; x++) {
+                const int near_x = x < 7 ? x : 6, near_y = y < 5 ? y : 4;
+                const double light = sample(2, x, y), red = (sample(1, near_x, near_y) + 1) * light,
+                             blue = (sample(0, near_x, near_y) + 1) * light;
+                const double green = (light - 0.2126 * red - 0.0722 * blue) / 0.7152;
+                cr_expect_float_eq(at((uint32_t)x, (uint32_t)y, 0), red, 1e-3, "red of %d, %d", x, y);
+                cr_expect_float_eq(at((uint32_t)x, (uint32_t)y, 1), green, 1e-3, "green of %d, %d", x, y);
+                cr_expect_float_eq(at((uint32_t)x, (uint32_t)y, 2), blue, 1e-3, "blue of %d, %d", x, y);
+            }
+    }
+}
+
 Test(exr, what_cannot_be_read_is_named)
 {
     static const struct {
@@ -349,7 +380,7 @@ Test(exr, what_cannot_be_read_is_named)
         {"DWAB", {{0}}, 9, false, "DWAB compression"},
         {"no compression that there is", {{0}}, 77, false, ""},
         {"no colours", {{"N", HALF, 0}, {"Z", FLOAT, 0}}, 0, false, "only N, Z"},
-        {"chroma", {{"BY", HALF, 2}, {"RY", HALF, 2}, {"Y", HALF, 0}}, 0, false, "luminance and chroma"},
+        {"little chroma", {{"BY", HALF, 4}, {"RY", HALF, 4}, {"Y", HALF, 0}}, 0, false, "channel RY is subsampled"},
         {"fewer samples", {{"B", HALF, 2}, {"G", HALF, 0}, {"R", HALF, 0}}, 0, false, "channel B is subsampled"},
         {"an empty window", {{0}}, 0, true, ""},
     };

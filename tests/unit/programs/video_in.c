@@ -545,7 +545,7 @@ Test(opening, a_picture_on_standard_input_is_left_to_the_picture_reader)
         pipe_to_standard_input(&giver, b, cases[c].step);
         for (int i = 0; i < cases[c].looks; i++)
             cr_assert_eq(video_kind_of("-"), VIDEO_KIND_NONE);
-        cr_assert(picture_input_open(&picture, "-", PICTURE_ALPHA_BLACK, &said), "%s", said.text);
+        cr_assert(picture_input_open(&picture, "-", PICTURE_ALPHA_BLACK, NULL, &said), "%s", said.text);
         cr_assert_eq(picture_input_read(picture, pixels, sizeof pixels[0], &said), PICTURE_READ_FRAME);
         cr_expect_eq(pixels[height - 1][0][0], 0.0f);
         cr_expect_eq(pixels[0][width - 1][2], (float)(count - 1));
