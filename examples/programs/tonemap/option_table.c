@@ -45,7 +45,7 @@ const char option_help[] =
     "\n"
     "Input video, to override the stream or to describe raw frames:\n"
     "  --transfer CURVE    pq (default for more than 8 bits), hlg or linear\n"
-    "  --primaries WHICH   bt2020 (default) or bt709\n"
+    "  --primaries WHICH   bt2020 (default), bt709, p3-d65, p3-dci, bt601-525 or bt601-625\n"
     "  --range WHICH       limited (default) or full\n"
     "  --size WxH          raw frames: their size\n"
     "  --format NAME       raw frames: yuv420p10, p010, nv12, rgba16f, ...; default: by the file's name\n"
