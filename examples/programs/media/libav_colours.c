@@ -46,9 +46,12 @@ static struct libav_colours colours_of_frame(const struct libav *libav)
         (names_matrix(libav->named.matrix) || names_primaries(libav->named.primaries)))
         colours.matrix = AVCOL_SPC_UNSPECIFIED;
 
-    /* Decoders say "limited" and "left" if the bitstream names nothing. */
-    const bool silent = !names_primaries(colours.primaries) && !names_transfer(colours.transfer) &&
-                        !names_matrix(colours.matrix);
+    /* Decoders say "limited" and "left" if the bitstream names nothing. VP9 has no other property
+     * than the matrix, so that the rest is the container's. */
+    const bool only_matrix = libav->decoder->codec_id == AV_CODEC_ID_VP9;
+    const bool silent = !names_matrix(colours.matrix) &&
+                        (only_matrix || (!names_primaries(colours.primaries) &&
+                                         !names_transfer(colours.transfer)));
     if (silent && colours.range == AVCOL_RANGE_MPEG && libav->named.range)
         colours.range = AVCOL_RANGE_UNSPECIFIED;
     if (colours.site == AVCHROMA_LOC_LEFT && libav->named.site)
