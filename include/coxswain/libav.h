@@ -225,8 +225,8 @@ static inline float cox_av_peak_nits(const AVFrame *frame)
 /* Describe a frame that is to be mapped or written to: its planes, cropped as the frame states, and
  * its colours.
  *
- * A transfer other than HLG is taken for PQ, see cox_av_colours_are_known. Unspecified primaries and
- * matrix are those of cox_av_colours.
+ * A transfer other than HLG is taken for PQ, see cox_av_colours_are_known. Unspecified primaries
+ * and matrix are those of cox_av_colours.
  *
  * `memory` is set to NULL, see cox_av_pool_find.
  *

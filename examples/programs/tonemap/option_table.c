@@ -39,7 +39,7 @@ const char option_help[] =
     "  --alpha             pictures: keep the alpha channel (default: blend with black)\n"
     "  --sdr-white NITS    video: luminance that becomes SDR white, in cd/m2 (default 203)\n"
     "  --dither WHICH      video: none or ordered (default: ordered if the output has fewer bits)\n"
-    "  --gamut WHICH       video: compress[:KNEE] or clip. compress (default for BT.2020) moves colours\n"
+    "  --gamut WHICH       video: compress[:KNEE] or clip. compress (default but for BT.709) moves colours\n"
     "                      outside SDR towards grey, and keeps their hue; clip clips each channel\n"
     "  --scale 1/2|WxH     video: half the width and height, or another size. Wx or xH keeps the shape\n"
     "\n"
