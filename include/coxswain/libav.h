@@ -110,23 +110,77 @@ static inline bool cox_av_is_hdr(const AVFrame *frame)
     return frame->color_trc == AVCOL_TRC_SMPTE2084 || frame->color_trc == AVCOL_TRC_ARIB_STD_B67;
 }
 
-/* Return true if a stream maps the frame as its colour properties state.
- *   transfer   PQ or HLG.
- *   primaries  BT.2020 or BT.709.
- *   matrix     RGB, or the one that goes with the primaries.
- * Unspecified properties are accepted. To map a frame with other properties, first set its
- * color_trc, color_primaries and colorspace. */
+/* Convert FFmpeg's primaries and Y'CbCr matrix. Unspecified primaries are those that go with the
+ * matrix, else BT.2020. The matrix of RGB is COX_MATRIX_AUTO.
+ *
+ * Returns false if the library does not have the primaries or the matrix. */
+static inline bool cox_av_colours(enum AVColorPrimaries from, enum AVColorSpace matrix,
+                                  enum cox_primaries *to, enum cox_matrix *to_matrix)
+{
+    enum cox_primaries usual = COX_PRIMARIES_BT2020;
+
+    *to_matrix = COX_MATRIX_AUTO;
+    switch (matrix) {
+    case AVCOL_SPC_UNSPECIFIED:
+    case AVCOL_SPC_RGB:
+        break;
+    case AVCOL_SPC_BT2020_NCL:
+        *to_matrix = COX_MATRIX_BT2020;
+        break;
+    case AVCOL_SPC_BT709:
+        *to_matrix = COX_MATRIX_BT709;
+        usual = COX_PRIMARIES_BT709;
+        break;
+    case AVCOL_SPC_BT470BG:
+        *to_matrix = COX_MATRIX_BT601;
+        usual = COX_PRIMARIES_BT601_625;
+        break;
+    case AVCOL_SPC_SMPTE170M:
+        *to_matrix = COX_MATRIX_BT601;
+        usual = COX_PRIMARIES_BT601_525;
+        break;
+    default:
+        return false;
+    }
+
+    switch (from) {
+    case AVCOL_PRI_UNSPECIFIED:
+        *to = usual;
+        return true;
+    case AVCOL_PRI_BT2020:
+        *to = COX_PRIMARIES_BT2020;
+        return true;
+    case AVCOL_PRI_BT709:
+        *to = COX_PRIMARIES_BT709;
+        return true;
+    case AVCOL_PRI_SMPTE432:
+        *to = COX_PRIMARIES_P3_D65;
+        return true;
+    case AVCOL_PRI_SMPTE431:
+        *to = COX_PRIMARIES_P3_DCI;
+        return true;
+    case AVCOL_PRI_SMPTE170M:
+    case AVCOL_PRI_SMPTE240M:
+        *to = COX_PRIMARIES_BT601_525;
+        return true;
+    case AVCOL_PRI_BT470BG:
+        *to = COX_PRIMARIES_BT601_625;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Return true if a stream maps the frame as its colour properties state: PQ or HLG, and the
+ * primaries and the matrix of cox_av_colours. Unspecified properties are accepted. To map a frame
+ * with other properties, first set its color_trc, color_primaries and colorspace. */
 static inline bool cox_av_colours_are_known(const AVFrame *frame)
 {
-    const bool rgb = frame->colorspace == AVCOL_SPC_RGB ||
-                     frame->colorspace == AVCOL_SPC_UNSPECIFIED;
-    const bool wide = rgb || frame->colorspace == AVCOL_SPC_BT2020_NCL;
-    const bool narrow = rgb || frame->colorspace == AVCOL_SPC_BT709;
+    enum cox_primaries primaries;
+    enum cox_matrix matrix;
 
     return (cox_av_is_hdr(frame) || frame->color_trc == AVCOL_TRC_UNSPECIFIED) &&
-           ((frame->color_primaries == AVCOL_PRI_UNSPECIFIED && (wide || narrow)) ||
-            (frame->color_primaries == AVCOL_PRI_BT2020 && wide) ||
-            (frame->color_primaries == AVCOL_PRI_BT709 && narrow));
+           cox_av_colours(frame->color_primaries, frame->colorspace, &primaries, &matrix);
 }
 
 /* Convert FFmpeg's chroma location. Top and bottom become COX_CHROMA_CENTER. Bottom left and
@@ -171,15 +225,14 @@ static inline float cox_av_peak_nits(const AVFrame *frame)
 /* Describe a frame that is to be mapped or written to: its planes, cropped as the frame states, and
  * its colours.
  *
- * Unspecified properties get the values of most HDR video: PQ and BT.2020. A transfer other than
- * HLG is taken for PQ. Primaries other than BT.709 are taken for BT.2020. See
- * cox_av_colours_are_known. If only the matrix is specified, it decides the primaries.
+ * A transfer other than HLG is taken for PQ, see cox_av_colours_are_known. Unspecified primaries
+ * and matrix are those of cox_av_colours.
  *
  * `memory` is set to NULL, see cox_av_pool_find.
  *
  * Errors:
- *   AVERROR(ENOSYS)  The library does not support the format or the matrix, or the frame is in a
- *                    device's own memory.
+ *   AVERROR(ENOSYS)  The library does not support the format, the primaries or the matrix, or the
+ *                    frame is in a device's own memory.
  *   AVERROR(ERANGE)  The frame has no size, or is cropped to nothing. */
 static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *image)
 {
@@ -190,12 +243,13 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     if (code < 0)
         return code;
 
-    /* Refuse a matrix that the kernels do not have, and an empty picture. */
+    /* Refuse colours that the kernels do not have, and an empty picture. */
     const bool packed = image->format.layout == COX_VIDEO_RGBA ||
                         image->format.layout == COX_VIDEO_BGRA;
     const bool rgb = packed || image->format.layout == COX_VIDEO_GBR;
-    if (frame->colorspace != AVCOL_SPC_UNSPECIFIED && frame->colorspace != AVCOL_SPC_BT2020_NCL &&
-        frame->colorspace != AVCOL_SPC_BT709 && !(rgb && frame->colorspace == AVCOL_SPC_RGB))
+    if (!cox_av_colours(frame->color_primaries, frame->colorspace, &image->primaries,
+                        &image->matrix) ||
+        (frame->colorspace == AVCOL_SPC_RGB && !rgb))
         return AVERROR(ENOSYS);
 
     if (frame->width <= 0 || frame->height <= 0 || frame->crop_left >= (size_t)frame->width ||
@@ -219,10 +273,6 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     if (frame->color_trc == AVCOL_TRC_ARIB_STD_B67)
         image->transfer = COX_TRANSFER_HLG;
 
-    const bool narrow = frame->color_primaries == AVCOL_PRI_BT709 ||
-                        (frame->color_primaries == AVCOL_PRI_UNSPECIFIED &&
-                         frame->colorspace == AVCOL_SPC_BT709);
-    image->primaries = narrow ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
     image->peak_nits = cox_av_peak_nits(frame);
 
     /* The first visible sample of each plane. */

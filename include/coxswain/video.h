@@ -1,4 +1,4 @@
-/* Tone mapping of video: HDR frames (PQ or HLG, BT.2020 or BT.709) become SDR frames (BT.709 with
+/* Tone mapping of video: HDR frames (PQ or HLG, any usual primaries) become SDR frames (BT.709 with
  * BT.1886 or sRGB). A frame takes one pass, or four with COX_OPERATOR_LOCAL. Scene analysis adapts
  * the curve from frame to frame.
  *
@@ -32,8 +32,23 @@ enum cox_transfer {
     COX_TRANSFER_LINEAR = 2,
 };
 
-/* Primaries of the input. They also select its Y'CbCr matrix. */
-enum cox_primaries { COX_PRIMARIES_BT2020 = 0, COX_PRIMARIES_BT709 = 1 };
+/* Primaries of the input. White is D65, except for DCI-P3, whose white becomes D65. */
+enum cox_primaries {
+    COX_PRIMARIES_BT2020 = 0,
+    COX_PRIMARIES_BT709 = 1,
+    COX_PRIMARIES_P3_D65 = 2,    /* Display P3 (SMPTE EG 432-1) */
+    COX_PRIMARIES_P3_DCI = 3,    /* cinema (SMPTE RP 431-2) */
+    COX_PRIMARIES_BT601_525 = 4, /* SMPTE 170M */
+    COX_PRIMARIES_BT601_625 = 5, /* EBU Tech. 3213 */
+};
+
+/* The Y'CbCr matrix of the input. Auto follows the primaries; P3 then has the matrix of BT.2020. */
+enum cox_matrix {
+    COX_MATRIX_AUTO = 0,
+    COX_MATRIX_BT2020 = 1, /* non-constant luminance */
+    COX_MATRIX_BT709 = 2,
+    COX_MATRIX_BT601 = 3,
+};
 
 /* The range of codes (ITU-R BT.2100). Full: all codes. Limited, at 8 bits: 16 .. 235 for Y' and for
  * COX_VIDEO_GBR, 16 .. 240 for chroma. With more bits these are multiplied by 2^(bits - 8). */
@@ -140,6 +155,7 @@ struct cox_video_shape {
     /* COX_TRANSFER_LINEAR needs RGBA or BGRA of 16 bits, and excludes COX_SCALE_FILTER. */
     enum cox_transfer transfer;
     enum cox_primaries primaries;
+    enum cox_matrix matrix;
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
     /* Colours brighter than SDR white fade to white, see cox_video_settings.desaturate. */
     bool desaturate_highlights;

@@ -192,7 +192,8 @@ static bool shape_ok(const struct cox_video_shape *s)
         return false;
 
     if ((unsigned)s->transfer > COX_TRANSFER_LINEAR ||
-        (unsigned)s->primaries > COX_PRIMARIES_BT709 || (unsigned)s->dither > COX_DITHER_ORDERED ||
+        (unsigned)s->primaries > COX_PRIMARIES_BT601_625 ||
+        (unsigned)s->matrix > COX_MATRIX_BT601 || (unsigned)s->dither > COX_DITHER_ORDERED ||
         (unsigned)s->gamut > COX_GAMUT_COMPRESS || (unsigned)s->encoding > COX_ENCODING_SRGB ||
         !cox_operator_name(s->op) || s->op == COX_OPERATOR_EXPOSURE)
         return false;
@@ -605,13 +606,48 @@ static struct coding coding_of(const struct cox_video_format *f)
     return (struct coding){16 * unit, 219 * unit, 128 * unit, 224 * unit, most};
 }
 
-/* Luminance weights of the primaries (BT.2020, BT.709). */
-static const double weights[2][3] = {{0.2627, 0.6780, 0.0593}, {0.2126, 0.7152, 0.0722}};
+/* Primaries: their weights of luminance, and the matrix to light of BT.709. White stays white: the
+ * one of DCI-P3 is adapted to D65 by Bradford's method (ICC.1:2010, annex E). */
+static const struct {
+    double weights[3], to_bt709[9];
+} primaries_of[] = {
+    [COX_PRIMARIES_BT2020] = {{0.2627, 0.6780, 0.0593},
+                              {1.66049100, -0.58764114, -0.07284986, -0.12455047, 1.13289990,
+                               -0.00834942, -0.01815076, -0.10057890, 1.11872966}},
+    [COX_PRIMARIES_BT709] = {{0.2126, 0.7152, 0.0722}, {1, 0, 0, 0, 1, 0, 0, 0, 1}},
+    [COX_PRIMARIES_P3_D65] = {{0.22897456, 0.69173852, 0.07928691},
+                              {1.22494018, -0.22494018, 0, -0.04205695, 1.04205695, 0, -0.01963755,
+                               -0.07863605, 1.09827360}},
+    [COX_PRIMARIES_P3_DCI] = {{0.20949168, 0.72159525, 0.06891307},
+                              {1.15751641, -0.15496238, -0.00255403, -0.04150007, 1.04556792,
+                               -0.00406785, -0.01805004, -0.07857827, 1.09662831}},
+    [COX_PRIMARIES_BT601_525] = {{0.21237636, 0.70105986, 0.08656378},
+                                 {0.93954206, 0.05018136, 0.01027658, 0.01777222, 0.96579286,
+                                  0.01643491, -0.00162160, -0.00436975, 1.00599135}},
+    [COX_PRIMARIES_BT601_625] = {{0.22200431, 0.70665477, 0.07134092},
+                                 {1.04404321, -0.04404321, 0, 0, 1, 0, 0, 0.01179338, 0.98820662}},
+};
 
-static const double to_bt709[2][9] = {{1.66049100, -0.58764114, -0.07284986, -0.12455047,
-                                       1.13289990, -0.00834942, -0.01815076, -0.10057890,
-                                       1.11872966},
-                                      {1, 0, 0, 0, 1, 0, 0, 0, 1}};
+/* The weights of R', G' and B' in Y'. */
+static const double matrix_weights[][3] = {[COX_MATRIX_BT2020] = {0.2627, 0.6780, 0.0593},
+                                           [COX_MATRIX_BT709] = {0.2126, 0.7152, 0.0722},
+                                           [COX_MATRIX_BT601] = {0.299, 0.587, 0.114}};
+
+static enum cox_matrix matrix_of(const struct cox_video_shape *s)
+{
+    if (s->matrix != COX_MATRIX_AUTO)
+        return s->matrix;
+
+    switch (s->primaries) {
+    case COX_PRIMARIES_BT709:
+        return COX_MATRIX_BT709;
+    case COX_PRIMARIES_BT601_525:
+    case COX_PRIMARIES_BT601_625:
+        return COX_MATRIX_BT601;
+    default:
+        return COX_MATRIX_BT2020;
+    }
+}
 
 /* The kernel's value for each code of Y', or of a colour, is `unit`. For one value of Cb or Cr the
  * kernel adds up `chromas` samples, each `unit` times. */
@@ -619,7 +655,7 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
                       struct video_params *p)
 {
     const struct coding code = coding_of(&s->in);
-    const double *w = weights[s->primaries];
+    const double *w = matrix_weights[matrix_of(s)];
     const double chroma = 1 / (code.chroma * unit * chromas), centre = code.grey / code.chroma;
     const double red = 2 * (1 - w[0]), blue = 2 * (1 - w[2]);
     const double green_v = -red * w[0] / w[1], green_u = -blue * w[2] / w[1];
@@ -631,7 +667,7 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
 
     p->luma_scale = (float)(scale / (code.luma * unit));
     for (int i = 0; i < 3; i++)
-        p->hlg_y[i] = (float)w[i];
+        p->hlg_y[i] = (float)primaries_of[s->primaries].weights[i];
 
     if (cox__video_is_rgb(&s->in)) {
         p->red_0 = (float)(scale * offset + low); /* of each colour */
@@ -651,11 +687,12 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
 static void set_output(const struct cox_video_shape *s, struct video_params *p)
 {
     const struct coding code = coding_of(&s->out);
+    const double *w = matrix_weights[COX_MATRIX_BT709];
 
     p->out_luma_scale = (float)code.luma;
     p->out_luma_0 = (float)code.black;
-    p->out_cb_scale = (float)(code.chroma / (2 * (1 - weights[1][2])));
-    p->out_cr_scale = (float)(code.chroma / (2 * (1 - weights[1][0])));
+    p->out_cb_scale = (float)(code.chroma / (2 * (1 - w[2])));
+    p->out_cr_scale = (float)(code.chroma / (2 * (1 - w[0])));
     p->out_chroma_0 = (float)code.grey;
     p->out_max = (float)code.most;
 }
@@ -680,7 +717,7 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
     const double scale = curve_code(s->op) == 0 ? c.a1 / c.b0 : 1;
 
     for (int i = 0; i < 9; i++)
-        p->matrix[i] = (float)(to_bt709[s->primaries][i] * light * scale);
+        p->matrix[i] = (float)(primaries_of[s->primaries].to_bt709[i] * light * scale);
 
     p->a0 = (float)c.a0;
     p->a1 = (float)c.a1;

@@ -57,6 +57,7 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
     shape->transfer = in->transfer;
     shape->primaries = in->primaries;
     shape->encoding = out->encoding;
+    shape->matrix = in->matrix;
     shape->op = look->op;
     shape->desaturate_highlights = look->settings.desaturate >= 0;
 
@@ -64,7 +65,7 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
     if (chosen(look->dither, out->format.depth < in->format.depth))
         shape->dither = COX_DITHER_ORDERED;
     shape->gamut = COX_GAMUT_CLIP;
-    if (chosen(look->compress, in->primaries == COX_PRIMARIES_BT2020))
+    if (chosen(look->compress, in->primaries != COX_PRIMARIES_BT709))
         shape->gamut = COX_GAMUT_COMPRESS;
 
     if (halved && look->box_downscale) {
@@ -87,7 +88,7 @@ bool cox__options_shapes_alike(const struct cox_video_shape *a, const struct cox
 {
     return a->width == b->width && a->height == b->height && formats_alike(&a->in, &b->in) &&
            formats_alike(&a->out, &b->out) && a->transfer == b->transfer &&
-           a->primaries == b->primaries && a->op == b->op &&
+           a->primaries == b->primaries && a->matrix == b->matrix && a->op == b->op &&
            a->desaturate_highlights == b->desaturate_highlights && a->dither == b->dither &&
            a->gamut == b->gamut && a->encoding == b->encoding && a->scale == b->scale &&
            a->out_width == b->out_width && a->out_height == b->out_height;

@@ -24,12 +24,18 @@ double ref_hlg_signal(double light)
 
 /* --- Colour ------------------------------------------------------------------------------------------------------- */
 
+/* The published weights, which are rounded; `luminance_of` computes those of other primaries. */
 static const double luma_of[2][3] = {
     [COX_PRIMARIES_BT2020] = {.2627, .6780, .0593}, [COX_PRIMARIES_BT709] = {.2126, .7152, .0722}};
 
-const double *ref_video_luma(enum cox_primaries primaries)
+const double *ref_video_luma(const struct cox_video_shape *shape)
 {
-    return luma_of[primaries];
+    static const double bt601[3] = {.299, .587, .114};
+    if (shape->matrix == COX_MATRIX_BT601 || (!shape->matrix && shape->primaries >= COX_PRIMARIES_BT601_525))
+        return bt601;
+    if (shape->matrix)
+        return luma_of[shape->matrix == COX_MATRIX_BT709];
+    return luma_of[shape->primaries == COX_PRIMARIES_BT709];
 }
 
 static double dot(const double a[3], const double b[3])
@@ -51,11 +57,18 @@ static void invert(double m[3][3])
             m[i][j] = c[i][j] / determinant;
 }
 
-/* RGB to XYZ, from the chromaticities of the primaries and D65. */
-static void rgb_to_xyz(const double xy[3][2], double m[3][3])
+static void white_xyz(const double xy[2], double xyz[3])
 {
-    const double white[3] = {0.3127 / 0.3290, 1, (1 - 0.3127 - 0.3290) / 0.3290};
-    double inverse[3][3], scale[3];
+    xyz[0] = xy[0] / xy[1];
+    xyz[1] = 1;
+    xyz[2] = (1 - xy[0] - xy[1]) / xy[1];
+}
+
+/* RGB to XYZ, from the chromaticities of the primaries and white. */
+static void rgb_to_xyz(const double xy[4][2], double m[3][3])
+{
+    double inverse[3][3], scale[3], white[3];
+    white_xyz(xy[3], white);
     for (int i = 0; i < 3; i++) {
         m[0][i] = inverse[0][i] = xy[i][0] / xy[i][1];
         m[1][i] = inverse[1][i] = 1;
@@ -69,19 +82,61 @@ static void rgb_to_xyz(const double xy[3][2], double m[3][3])
             m[i][j] *= scale[j];
 }
 
-void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3])
+#define D65            \
+    {                  \
+        0.3127, 0.3290 \
+    }
+static const double xy_of[][4][2] = {
+    [COX_PRIMARIES_BT2020] = {{0.708, 0.292}, {0.170, 0.797}, {0.131, 0.046}, D65},
+    [COX_PRIMARIES_BT709] = {{0.640, 0.330}, {0.300, 0.600}, {0.150, 0.060}, D65},
+    [COX_PRIMARIES_P3_D65] = {{0.680, 0.320}, {0.265, 0.690}, {0.150, 0.060}, D65},
+    [COX_PRIMARIES_P3_DCI] = {{0.680, 0.320}, {0.265, 0.690}, {0.150, 0.060}, {0.314, 0.351}},
+    [COX_PRIMARIES_BT601_525] = {{0.630, 0.340}, {0.310, 0.595}, {0.155, 0.070}, D65},
+    [COX_PRIMARIES_BT601_625] = {{0.640, 0.330}, {0.290, 0.600}, {0.150, 0.060}, D65},
+};
+
+/* out = a b */
+static void multiply(const double a[3][3], const double b[3][3], double out[3][3])
 {
-    static const double xy[2][3][2] = {
-        [COX_PRIMARIES_BT2020] = {{0.708, 0.292}, {0.170, 0.797}, {0.131, 0.046}},
-        [COX_PRIMARIES_BT709] = {{0.640, 0.330}, {0.300, 0.600}, {0.150, 0.060}},
-    };
-    double in[3][3], out[3][3];
-    rgb_to_xyz(xy[from], in);
-    rgb_to_xyz(xy[to], out);
-    invert(out);
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++)
-            m[i][j] = out[i][0] * in[0][j] + out[i][1] * in[1][j] + out[i][2] * in[2][j];
+            out[i][j] = a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j];
+}
+
+/* XYZ under one white to XYZ under another: cones of Bradford, each scaled by itself. */
+static void adapt(const double from[2], const double to[2], double m[3][3])
+{
+    static const double cones[3][3] = {{0.8951, 0.2664, -0.1614}, {-0.7502, 1.7135, 0.0367}, {0.0389, -0.0685, 1.0296}};
+    double source[3], target[3], inverse[3][3], scaled[3][3];
+    white_xyz(from, source);
+    white_xyz(to, target);
+    memcpy(inverse, cones, sizeof inverse);
+    invert(inverse);
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            scaled[i][j] = cones[i][j] * dot(cones[i], target) / dot(cones[i], source);
+    multiply(inverse, scaled, m);
+}
+
+void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3])
+{
+    double in[3][3], out[3][3], white[3][3], adapted[3][3];
+    rgb_to_xyz(xy_of[from], in);
+    rgb_to_xyz(xy_of[to], out);
+    invert(out);
+    adapt(xy_of[from][3], xy_of[to][3], white);
+    multiply(white, in, adapted);
+    multiply(out, adapted, m);
+}
+
+/* The luminance of light of some primaries. */
+static double luminance_of(enum cox_primaries primaries, const double light[3])
+{
+    double xyz[3][3];
+    if (primaries <= COX_PRIMARIES_BT709)
+        return dot(luma_of[primaries], light);
+    rgb_to_xyz(xy_of[primaries], xyz);
+    return dot(xyz[1], light);
 }
 
 /* --- The operator ------------------------------------------------------------------------------------------------- */
@@ -340,7 +395,7 @@ void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDE
                       double signal[3])
 {
     const uint32_t side = ref->shape.scale == COX_SCALE_HALF ? 2 : 1;
-    const double *k = luma_of[ref->shape.primaries];
+    const double *k = ref_video_luma(&ref->shape);
     double mean[3] = {0, 0, 0};
     for (uint32_t i = 0; i < side * side; i++) {
         double parts[3];
@@ -381,7 +436,7 @@ void ref_video_light(const struct ref_video *ref, const double signal[3], double
     double scene[3];
     for (int c = 0; c < 3; c++)
         scene[c] = ref_hlg_light(signal[c]);
-    const double luminance = dot(luma_of[ref->shape.primaries], scene);
+    const double luminance = luminance_of(ref->shape.primaries, scene);
     const double gamma = 1.2 + 0.42 * log10(ref->hlg_peak_nits / 1000);
     for (int c = 0; c < 3; c++)
         light[c] = luminance > 0 ? ref->hlg_peak_nits * pow(luminance, gamma - 1) * scene[c] * scale : 0;
@@ -477,7 +532,7 @@ static double video_stops(const void *user, uint32_t block_x, uint32_t block_y, 
 {
     const struct planes *planes = user;
     const struct ref_video *ref = planes->ref;
-    const double *k = luma_of[ref->shape.primaries];
+    const double *k = ref_video_luma(&ref->shape);
     double signal[3], ycc[3], sum = 0;
     if (ref->shape.in.layout == COX_VIDEO_GBR) {
         mean_parts(planes, block_x, block_y, side, signal);

@@ -33,11 +33,11 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
 double ref_hlg_light(double signal);
 double ref_hlg_signal(double light);
 
-/* The matrix from the light of some primaries to that of others. */
+/* The matrix from the light of some primaries to that of others. White becomes white (Bradford). */
 void ref_primaries(enum cox_primaries from, enum cox_primaries to, double m[3][3]);
 
 /* Kr, Kg, Kb. */
-const double *ref_video_luma(enum cox_primaries primaries);
+const double *ref_video_luma(const struct cox_video_shape *shape);
 
 /* The code of sample (i, j) of one part of a frame. Parts 0, 1, 2 are Y', Cb, Cr, or R, G, B. */
 uint32_t ref_video_part(const struct cox_video_shape *shape, const void *const in[COX_VIDEO_PLANES_MAX], int part,

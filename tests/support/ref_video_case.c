@@ -72,6 +72,13 @@ static bool read_word(const char *word, struct cox_video_shape *shape, bool out)
         {"hlg", &shape->transfer, COX_TRANSFER_HLG},
         {"light", &shape->transfer, COX_TRANSFER_LINEAR},
         {"bt709", &shape->primaries, COX_PRIMARIES_BT709},
+        {"p3", &shape->primaries, COX_PRIMARIES_P3_D65},
+        {"dci", &shape->primaries, COX_PRIMARIES_P3_DCI},
+        {"525", &shape->primaries, COX_PRIMARIES_BT601_525},
+        {"625", &shape->primaries, COX_PRIMARIES_BT601_625},
+        {"matrix2020", &shape->matrix, COX_MATRIX_BT2020},
+        {"matrix709", &shape->matrix, COX_MATRIX_BT709},
+        {"matrix601", &shape->matrix, COX_MATRIX_BT601},
         {"dither", &shape->dither, COX_DITHER_ORDERED},
         {"compress", &shape->gamut, COX_GAMUT_COMPRESS},
         {"half", &shape->scale, COX_SCALE_HALF},
@@ -138,6 +145,8 @@ const char *ref_shape_text(const struct cox_video_shape *s)
     static char texts[4][256];
     static unsigned turn;
     static const char *const transfers[] = {"", " hlg", " light"};
+    static const char *const primaries[] = {"", " bt709", " p3", " dci", " 525", " 625"};
+    static const char *const matrices[] = {"", " matrix2020", " matrix709", " matrix601"};
     char *text = texts[turn++ % 4], size[32] = "";
     const size_t room = sizeof texts[0];
     if (s->scale == COX_SCALE_FILTER)
@@ -146,9 +155,10 @@ const char *ref_shape_text(const struct cox_video_shape *s)
     at += print_format(text + at, room - (size_t)at, &s->in);
     at += snprintf(text + at, room - (size_t)at, " to %s", size);
     at += print_format(text + at, room - (size_t)at, &s->out);
-    snprintf(text + at, room - (size_t)at, " %s%s%s%s%s%s%s%s", cox_operator_name(s->op), transfers[s->transfer],
-             s->primaries ? " bt709" : "", s->desaturate_highlights ? " fade" : "", s->dither ? " dither" : "",
-             s->gamut ? " compress" : "", s->scale == COX_SCALE_HALF ? " half" : "", s->encoding ? " srgb" : "");
+    snprintf(text + at, room - (size_t)at, " %s%s%s%s%s%s%s%s%s", cox_operator_name(s->op), transfers[s->transfer],
+             primaries[s->primaries], matrices[s->matrix], s->desaturate_highlights ? " fade" : "",
+             s->dither ? " dither" : "", s->gamut ? " compress" : "", s->scale == COX_SCALE_HALF ? " half" : "",
+             s->encoding ? " srgb" : "");
     return text;
 }
 
@@ -275,7 +285,7 @@ static void encode(const struct cox_video_shape *shape, const double rgb[3], uin
     const struct cox_video_format *format = &shape->in;
     const double step = 1u << (format->depth - 8), largest = (1u << format->depth) - 1;
     const bool full = format->range == COX_RANGE_FULL;
-    const double *k = ref_video_luma(shape->primaries);
+    const double *k = ref_video_luma(shape);
     const double luma = k[0] * rgb[0] + k[1] * rgb[1] + k[2] * rgb[2];
     const double parts[3] = {luma, (rgb[2] - luma) / (2 - 2 * k[2]), (rgb[0] - luma) / (2 - 2 * k[0])};
     for (int i = 0; i < 3; i++) {

@@ -88,8 +88,29 @@ static int find_streams(AVFormatContext *container, uint64_t pixels_max)
     return code;
 }
 
+static bool note_colours(struct libav_named *named, const AVFormatContext *container)
+{
+    named->count = 0;
+    named->streams = calloc(container->nb_streams + 1, sizeof *named->streams);
+    if (!named->streams)
+        return false;
+
+    for (; named->count < container->nb_streams; named->count++) {
+        const AVCodecParameters *from = container->streams[named->count]->codecpar;
+        named->streams[named->count] = (struct libav_colours){
+            .primaries = from->color_primaries,
+            .transfer = from->color_trc,
+            .matrix = from->color_space,
+            .range = from->color_range,
+            .site = from->chroma_location,
+        };
+    }
+    return true;
+}
+
 AVFormatContext *libav_open_container(const char *path, uint64_t pixels_max,
-                                      AVIOInterruptCB interrupt, struct error *error)
+                                      AVIOInterruptCB interrupt, struct libav_named *named,
+                                      struct error *error)
 {
     size_t bytes = strlen(path) + sizeof "file:";
     char *url = malloc(bytes);
@@ -118,8 +139,14 @@ AVFormatContext *libav_open_container(const char *path, uint64_t pixels_max,
         return NULL;
     }
 
-    code = find_streams(container, pixels_max);
+    code = AVERROR(ENOMEM);
+    if (!named || note_colours(named, container))
+        code = find_streams(container, pixels_max);
     if (code < 0) {
+        if (named) {
+            free(named->streams);
+            named->streams = NULL;
+        }
         libav_fail("the container cannot be read", code, error);
         lib.avformat_close_input(&container);
     }

@@ -23,6 +23,8 @@
 #define LIBAV_FUNCTIONS(X)             \
     X(av_buffer_create)                \
     X(av_buffer_unref)                 \
+    X(av_color_primaries_name)         \
+    X(av_color_range_name)             \
     X(av_color_space_name)             \
     X(av_color_transfer_name)          \
     X(av_dict_copy)                    \
@@ -59,6 +61,7 @@
     X(av_packet_free)                  \
     X(av_packet_rescale_ts)            \
     X(av_packet_unref)                 \
+    X(av_pix_fmt_desc_get)             \
     X(av_probe_input_format2)          \
     X(av_read_frame)                   \
     X(av_rescale_q)                    \
@@ -120,11 +123,28 @@ bool libav_fail(const char *what, int code, struct error *error);
 /* The largest frame that is decoded if only the streams' formats are wanted. */
 #define LIBAV_LOOK_PIXELS (UINT64_C(1) << 25)
 
+/* The colours of a stream. Each may be unspecified. */
+struct libav_colours {
+    enum AVColorPrimaries primaries;
+    enum AVColorTransferCharacteristic transfer;
+    enum AVColorSpace matrix;
+    enum AVColorRange range;
+    enum AVChromaLocation site;
+};
+
+/* The colours that a container itself names, by stream. libavformat replaces them in its own
+ * structs when it looks at the streams' frames, also by "unspecified". */
+struct libav_named {
+    struct libav_colours *streams; /* free() it */
+    unsigned count;                /* a stream that was found later has none */
+};
+
 /* Open the untrusted file `path` and look at its streams. Only the protocol "file" is allowed, no
- * format that names further files, and no frame of more than `pixels_max`. NULL on failure, and
- * nothing is left open. */
+ * format that names further files, and no frame of more than `pixels_max`. Sets `named` unless it
+ * is NULL. NULL on failure, and nothing is left open. */
 AVFormatContext *libav_open_container(const char *path, uint64_t pixels_max,
-                                      AVIOInterruptCB interrupt, struct error *error);
+                                      AVIOInterruptCB interrupt, struct libav_named *named,
+                                      struct error *error);
 
 /* Read no stream but this one. */
 void libav_discard_others(AVFormatContext *container, int stream);

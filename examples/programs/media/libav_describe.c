@@ -82,64 +82,6 @@ static void take_turn(struct video_turn *turn, const AVStream *stream, const AVF
         *turn = (struct video_turn){.odd = true};
 }
 
-static void take_range_and_site(struct video_format *format, const AVCodecParameters *container,
-                                const AVFrame *frame)
-{
-    enum AVColorRange range = frame->color_range;
-    enum AVChromaLocation site = frame->chroma_location;
-    if (!range)
-        range = container->color_range;
-    if (!site)
-        site = container->chroma_location;
-
-    format->has_range = range == AVCOL_RANGE_MPEG || range == AVCOL_RANGE_JPEG;
-    if (range == AVCOL_RANGE_JPEG)
-        format->pixel.range = COX_RANGE_FULL;
-    else if (range == AVCOL_RANGE_MPEG)
-        format->pixel.range = COX_RANGE_LIMITED;
-    format->pixel.chroma_location = cox_av_site(site);
-}
-
-static bool is_rgb(enum cox_video_layout layout)
-{
-    return layout == COX_VIDEO_RGBA || layout == COX_VIDEO_BGRA || layout == COX_VIDEO_GBR;
-}
-
-/* Transfer, primaries and matrix. False if the program would show them in wrong colours. */
-static bool take_colours(struct video_format *format, const AVCodecParameters *container,
-                         const AVFrame *frame, enum AVColorTransferCharacteristic *transfer,
-                         struct error *error)
-{
-    enum AVColorPrimaries primaries = frame->color_primaries;
-    enum AVColorSpace matrix = frame->colorspace;
-    *transfer = frame->color_trc;
-    if (primaries == AVCOL_PRI_UNSPECIFIED || !primaries)
-        primaries = container->color_primaries;
-    if (*transfer == AVCOL_TRC_UNSPECIFIED || !*transfer)
-        *transfer = container->color_trc;
-    if (matrix == AVCOL_SPC_UNSPECIFIED)
-        matrix = container->color_space;
-
-    const bool is_hlg = *transfer == AVCOL_TRC_ARIB_STD_B67;
-    format->has_transfer = is_hlg || *transfer == AVCOL_TRC_SMPTE2084;
-    format->transfer = is_hlg ? COX_TRANSFER_HLG : COX_TRANSFER_PQ;
-
-    /* The matrix says which primaries are meant if nothing else does. */
-    const bool unspecified = primaries == AVCOL_PRI_UNSPECIFIED;
-    const bool wide = primaries == AVCOL_PRI_BT2020 ||
-                      (unspecified && matrix == AVCOL_SPC_BT2020_NCL);
-    const bool narrow = primaries == AVCOL_PRI_BT709 || (unspecified && matrix == AVCOL_SPC_BT709);
-    format->has_primaries = wide || narrow;
-    format->primaries = narrow ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
-
-    if (!(is_rgb(format->pixel.layout) && matrix == AVCOL_SPC_RGB) &&
-        matrix != AVCOL_SPC_UNSPECIFIED && matrix != AVCOL_SPC_BT2020_NCL &&
-        matrix != AVCOL_SPC_BT709)
-        return error_set(error, "unsupported colour matrix %s; supported: bt2020nc, bt709",
-                         libav_name(lib.av_color_space_name(matrix)));
-    return true;
-}
-
 /* Dolby Vision of profile 5: without Dolby's transformation its base layer has wrong colours. */
 static bool is_dolby_only(const AVStream *stream)
 {
@@ -174,15 +116,36 @@ static struct video_rational rational(AVRational r)
     return (struct video_rational){(uint32_t)r.num, (uint32_t)r.den};
 }
 
+/* Video of standard definition in a codec from before HDR. */
+static bool is_usually_sdr(const struct libav *libav)
+{
+    static const enum AVCodecID codecs[] = {AV_CODEC_ID_H264,       AV_CODEC_ID_MPEG1VIDEO,
+                                            AV_CODEC_ID_MPEG2VIDEO, AV_CODEC_ID_MPEG4,
+                                            AV_CODEC_ID_VC1,        AV_CODEC_ID_WMV3};
+    enum { MOST_WIDTH = 1024, MOST_HEIGHT = 576 };
+
+    for (size_t i = 0; i < sizeof codecs / sizeof codecs[0]; i++)
+        if (codecs[i] == libav->decoder->codec_id)
+            return libav->frame->width <= MOST_WIDTH && libav->frame->height <= MOST_HEIGHT;
+    return false;
+}
+
+/* A command that converts samples which are not supported, and keeps their colours. */
+static const char *conversion_of(const AVFrame *frame)
+{
+    const AVPixFmtDescriptor *samples = lib.av_pix_fmt_desc_get(frame->format);
+    if (samples && samples->flags & AV_PIX_FMT_FLAG_RGB)
+        return "ffmpeg -i IN -c:v ffv1 -pix_fmt gbrp12le OUT";
+    return "ffmpeg -i IN -pix_fmt yuv420p10le OUT";
+}
+
 /* False if the program cannot show frames like this one. */
 static bool check_picture(const AVStream *stream, const AVFrame *frame,
                           struct cox_video_format *pixel, struct error *error)
 {
     if (cox_av_format(frame->format, pixel) < 0)
-        return error_set(error,
-                         "unsupported sample format %s; convert it first (ffmpeg -i IN -pix_fmt "
-                         "yuv420p10le OUT)",
-                         libav_name(lib.av_get_pix_fmt_name(frame->format)));
+        return error_set(error, "unsupported sample format %s; convert it first (%s)",
+                         libav_name(lib.av_get_pix_fmt_name(frame->format)), conversion_of(frame));
     if (is_interlaced(frame))
         return error_set(
             error,
@@ -226,10 +189,12 @@ bool libav_describe(struct video_input *input, struct error *error)
     if (!check_picture(stream, frame, &format->pixel, error) ||
         !video_planes_of(&input->planes, &format->pixel, (uint64_t)frame->width,
                          (uint64_t)frame->height, error) ||
-        !take_colours(format, stream->codecpar, frame, &transfer, error))
+        !libav_take_colours(format, libav, &transfer, error))
         return false;
 
     libav->samples = frame->format;
+    format->can_name_colours = true;
+    format->usually_sdr = is_usually_sdr(libav);
     format->width = (uint32_t)frame->width;
     format->height = (uint32_t)frame->height;
     format->interlacing = 'p';
@@ -240,7 +205,6 @@ bool libav_describe(struct video_input *input, struct error *error)
     format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream, frame));
     format->frames = count_frames(libav->container, stream, rate);
     take_turn(&format->turn, stream, frame);
-    take_range_and_site(format, stream->codecpar, frame);
     take_metadata(format, stream, frame);
 
     const AVDictionaryEntry *piece = lib.av_dict_get(libav->container->metadata, "COXSWAIN_PIECE",

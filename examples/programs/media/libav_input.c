@@ -57,7 +57,7 @@ static void configure(struct libav *libav)
 #endif
 }
 
-static bool open_decoder(struct libav *libav, struct error *error)
+static bool open_decoder(struct libav *libav, const struct libav_named *named, struct error *error)
 {
     const AVCodec *codec = NULL;
     int stream = lib.av_find_best_stream(libav->container, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
@@ -74,6 +74,8 @@ static bool open_decoder(struct libav *libav, struct error *error)
                          about->width, about->height);
 
     libav->stream = stream;
+    if ((unsigned)stream < named->count)
+        libav->named = named->streams[stream];
     libav_discard_others(libav->container, stream);
     libav->decoder = lib.avcodec_alloc_context3(codec);
     if (!libav->decoder)
@@ -134,6 +136,7 @@ static bool open_input(struct video_input *input, struct error *error)
     if (!libav_load())
         return error_set(error, "containers cannot be read: %s", libav_loading_error);
 
+    struct libav_named named = {0};
     struct libav *libav = calloc(1, sizeof *libav);
     if (!libav)
         return error_set(error, "out of memory");
@@ -158,10 +161,12 @@ static bool open_input(struct video_input *input, struct error *error)
     limit_memory(input);
     const AVIOInterruptCB interrupt = {libav_is_cancelled, input};
     libav_messages_about(&libav->complaints);
-    libav->container = libav_open_container(input->path, libav->pixels_max, interrupt, error);
+    libav->container = libav_open_container(input->path, libav->pixels_max, interrupt, &named,
+                                            error);
     libav_messages_about(NULL);
-    if (libav->container && open_decoder(libav, error) && decode_first(input, error) &&
-        libav_describe(input, error)) {
+    const bool opened = libav->container && open_decoder(libav, &named, error);
+    free(named.streams);
+    if (opened && decode_first(input, error) && libav_describe(input, error)) {
         libav_notice_begin(input);
         return true;
     }

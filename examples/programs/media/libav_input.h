@@ -24,6 +24,7 @@ struct libav {
     AVPacket *packet;
     AVFrame *frame;
     int stream;
+    struct libav_colours named; /* by the container itself, for that stream */
     enum AVPixelFormat samples; /* of the first frame */
     int64_t position;           /* in the file, of the last packet; -1 = unknown */
 
@@ -131,6 +132,14 @@ extern const struct video_lender libav_lender;
 
 /* An AVCodecContext.get_buffer2 whose `opaque` is a struct libav. */
 int libav_get_buffer(AVCodecContext *decoder, AVFrame *frame, int flags);
+
+/* --- libav_colours.c -------------------------------------------------------------------------- */
+
+/* Fill the format's transfer, primaries, matrix, range and chroma location, which the frame and the
+ * container name. `format->pixel` has the frame's samples. Sets `*transfer` to what is named. False
+ * if the program would show the frame in wrong colours. */
+bool libav_take_colours(struct video_format *format, const struct libav *libav,
+                        enum AVColorTransferCharacteristic *transfer, struct error *error);
 
 /* --- libav_describe.c ------------------------------------------------------------------------- */
 

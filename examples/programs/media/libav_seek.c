@@ -45,7 +45,7 @@ static enum libav_indexed need_index(struct video_input *input, struct error *er
 
     AVFormatContext *container = libav_open_container(libav->path, libav->pixels_max,
                                                       (AVIOInterruptCB){libav_is_cancelled, input},
-                                                      error);
+                                                      NULL, error);
     if (!container)
         return LIBAV_INDEX_FAILED;
     enum libav_indexed result = LIBAV_NO_INDEX;

@@ -463,7 +463,7 @@ struct muxed_copies *muxed_copies_open(const char *source, struct error *error)
     }
     copies->begin_us = copies->end_us = AV_NOPTS_VALUE;
     copies->source = libav_open_container(source, LIBAV_LOOK_PIXELS, (AVIOInterruptCB){NULL, NULL},
-                                          error);
+                                          NULL, error);
     if (!copies->source)
         goto fail;
     copies->packet = lib.av_packet_alloc();

@@ -148,7 +148,7 @@ static bool same_coding(const AVCodecParameters *a, const AVCodecParameters *b)
 static AVFormatContext *open_piece(struct muxed_file *file, const char *path, struct error *error)
 {
     AVFormatContext *piece = libav_open_container(path, LIBAV_LOOK_PIXELS,
-                                                  (AVIOInterruptCB){NULL, NULL}, error);
+                                                  (AVIOInterruptCB){NULL, NULL}, NULL, error);
     if (!piece)
         return NULL;
 

@@ -46,9 +46,15 @@ struct video_format {
 
     /* What the stream itself says. */
     bool has_range, has_transfer, has_primaries;
-    bool other_transfer; /* its transfer is neither PQ nor HLG: it is not HDR video. See `text` */
+    bool other_transfer;   /* its transfer is neither PQ nor HLG: it is not HDR video. See `text` */
+    bool can_name_colours; /* a container */
+    bool usually_sdr;      /* its codec and size are hardly ever HDR */
     enum cox_transfer transfer;
     enum cox_primaries primaries;
+    enum cox_matrix matrix;
+    char other_primaries[24]; /* named, but unknown to the library: "film"; then has_primaries is
+                               * false */
+    char conflict[192];       /* where container and frames name different colours; "" = nowhere */
     double mastering_peak_nits; /* of the mastering display; not checked; 0 = unknown */
     double max_cll_nits;        /* the film's brightest pixel; not checked; 0 = unknown */
 

@@ -298,7 +298,9 @@ static bool set_stream(struct options *options, int which, const char *text,
                        struct options_error *error)
 {
     static const char *const transfers[] = {"pq", "hlg", "linear", NULL};
-    static const char *const primaries[] = {"bt2020", "bt709", NULL};
+    /* In the order of cox_primaries. */
+    static const char *const primaries[] = {"bt2020",    "bt709",     "p3-d65", "p3-dci",
+                                            "bt601-525", "bt601-625", NULL};
     int word;
     switch (which) {
     case OPTION_TRANSFER:
@@ -312,9 +314,12 @@ static bool set_stream(struct options *options, int which, const char *text,
     case OPTION_PRIMARIES:
         word = options_find_word(text, primaries);
         options->has_primaries = true;
-        options->primaries = word > 0 ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
+        options->primaries = (enum cox_primaries)(word > 0 ? word : 0);
         return word >= 0 ||
-               options_refuse(error, "--primaries '%s': expected bt2020 or bt709", text);
+               options_refuse(
+                   error,
+                   "--primaries '%s': expected bt2020, bt709, p3-d65, p3-dci, bt601-525 or bt601-625",
+                   text);
     case OPTION_RANGE:
         return parse_range(options, text, error);
     case OPTION_SIZE:

@@ -76,22 +76,26 @@ static struct cox_video_format target_pixel(const struct options *options,
     return out;
 }
 
-/* Whether a Y'CbCr stream without a transfer curve may be taken for PQ: HDR has more than 8 bits
- * and wider primaries than BT.709. False after printing how it can be taken for HDR all the
+/* Whether a Y'CbCr stream without a transfer curve may be taken for PQ: HDR has more than 8 bits,
+ * wider primaries than BT.709, and a codec of its time. False after printing how it can be taken for HDR all the
  * same. */
 static bool may_be_pq(const struct source *from)
 {
     const struct video_format *format = from->format;
-    const bool narrow = format->has_primaries && format->primaries == COX_PRIMARIES_BT709;
+    const bool narrow = format->has_primaries && (format->primaries == COX_PRIMARIES_BT709 ||
+                                                  format->primaries == COX_PRIMARIES_BT601_525 ||
+                                                  format->primaries == COX_PRIMARIES_BT601_625);
     const char *reason = "8-bit video";
     if (format->other_transfer)
         return message_error("%s: not HDR video (%s); use --transfer pq or hlg to treat it as HDR",
                              from->options->input, format->text);
-    if (format->pixel.depth > 8 && !narrow)
+    if (format->pixel.depth > 8 && !narrow && !format->usually_sdr)
         return true;
 
     if (narrow)
-        reason = "video with BT.709 primaries";
+        reason = "video with these primaries";
+    else if (format->pixel.depth > 8)
+        reason = "video of this size and codec";
     return message_error(
         "%s: it names no transfer curve, and %s is usually SDR (%s); use --transfer pq or hlg to "
         "treat it as HDR",
@@ -221,6 +225,41 @@ void source_set_target(struct source *from)
         from->target.rate = from->options->rate;
 }
 
+/* Primaries and matrix. The option sets both. */
+static bool choose_primaries(struct source *from)
+{
+    const struct options *options = from->options;
+    const struct video_format *format = from->format;
+    struct cox_video_shape *shape = &from->plan.shape;
+    if (options->has_primaries) {
+        shape->primaries = options->primaries;
+        return true;
+    }
+    if (format->other_primaries[0])
+        return message_error(
+            "%s: its primaries (%s) are not supported; use --primaries to choose others",
+            options->input, format->other_primaries);
+
+    if (format->has_primaries)
+        shape->primaries = format->primaries;
+    shape->matrix = format->matrix;
+    return true;
+}
+
+/* Warn if the colours may not be right. */
+static void note_tags(const struct source *from)
+{
+    const char *input = from->options->input;
+    const struct video_format *format = from->format;
+    if (format->conflict[0])
+        message_warning("%s: the frames name %s in the container; the frames are followed", input,
+                        format->conflict);
+    if (from->assumed && format->can_name_colours)
+        message_warning("%s: it names no transfer curve and is taken for PQ, but may be SDR; use "
+                        "--transfer if it is HDR",
+                        input);
+}
+
 /* Transfer curve, primaries and what becomes of colours that SDR lacks. */
 static bool choose_colours(struct source *from)
 {
@@ -238,13 +277,12 @@ static bool choose_colours(struct source *from)
     if (options->has_transfer)
         shape->transfer = options->transfer;
 
-    if (format->has_primaries)
-        shape->primaries = format->primaries;
-    if (options->has_primaries)
-        shape->primaries = options->primaries;
+    if (!choose_primaries(from))
+        return false;
+    note_tags(from);
 
     shape->gamut = COX_GAMUT_CLIP;
-    if (shape->primaries == COX_PRIMARIES_BT2020)
+    if (shape->primaries != COX_PRIMARIES_BT709)
         shape->gamut = COX_GAMUT_COMPRESS;
     if (options->has_gamut)
         shape->gamut = options->gamut;

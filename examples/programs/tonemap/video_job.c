@@ -443,13 +443,14 @@ static const char *range_text(const struct cox_video_format *pixel)
 static void print_input(const struct job *job)
 {
     static const char *const transfers[] = {"PQ", "HLG", "linear light"};
+    static const char *const primaries[] = {"BT.2020", "BT.709",          "P3-D65",
+                                            "DCI-P3",  "BT.601 525-line", "BT.601 625-line"};
     const struct video_format *format = job->from.format;
     const struct cox_video_shape *shape = &job->from.plan.shape;
     const struct video_rational rate = job->from.target.rate;
-    const char *primaries = shape->primaries == COX_PRIMARIES_BT2020 ? "BT.2020" : "BT.709";
     say("video     %s: %u x %u, %s; %s%s, %s%s", job->options->input, format->width, format->height,
-        format->text, transfers[shape->transfer], job->from.assumed ? " (assumed)" : "", primaries,
-        range_text(&shape->in));
+        format->text, transfers[shape->transfer], job->from.assumed ? " (assumed)" : "",
+        primaries[shape->primaries], range_text(&shape->in));
 
     if (rate.num && rate.den)
         say(", %.6g frames/s", (double)rate.num / rate.den);

@@ -233,6 +233,7 @@ Test(libav, images_have_what_frames_say)
     cr_assert_eq(cox_av_image(frame, &image), 0);
     cr_expect_eq(image.transfer, COX_TRANSFER_HLG);
     cr_expect_eq(image.primaries, COX_PRIMARIES_BT709);
+    cr_expect_eq(image.matrix, COX_MATRIX_BT2020);
     cr_expect(cox_av_is_hdr(frame));
     frame->chroma_location = AVCHROMA_LOC_TOP;
     cr_assert_eq(cox_av_image(frame, &image), 0);
@@ -258,10 +259,12 @@ Test(libav, colours_that_would_be_mapped_otherwise_than_said_are_refused)
         {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT2020, AVCOL_SPC_RGB, true},
         {AVCOL_TRC_BT709, AVCOL_PRI_BT709, AVCOL_SPC_BT709, false},
         {AVCOL_TRC_LINEAR, AVCOL_PRI_BT2020, AVCOL_SPC_BT2020_NCL, false},
-        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT2020, AVCOL_SPC_BT709, false},
-        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT709, AVCOL_SPC_BT2020_NCL, false},
-        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_SMPTE432, AVCOL_SPC_UNSPECIFIED, false},
-        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_SMPTE170M, AVCOL_SPC_UNSPECIFIED, false},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT2020, AVCOL_SPC_BT709, true},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT709, AVCOL_SPC_BT2020_NCL, true},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_SMPTE432, AVCOL_SPC_UNSPECIFIED, true},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_SMPTE170M, AVCOL_SPC_SMPTE170M, true},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_FILM, AVCOL_SPC_BT2020_NCL, false},
+        {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT2020, AVCOL_SPC_BT2020_CL, false},
     };
     open_map(NULL);
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {

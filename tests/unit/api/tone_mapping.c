@@ -76,7 +76,7 @@ Test(tone_mapping, video_shapes)
     FILM(COX_E_INVALID, shape.out_pitch_bytes[1] = 12);
     FILM(COX_E_INVALID, shape.transfer = (enum cox_transfer)3);
     FILM(COX_E_INVALID, shape.transfer = COX_TRANSFER_LINEAR);
-    FILM(COX_E_INVALID, shape.primaries = (enum cox_primaries)2);
+    FILM(COX_E_INVALID, shape.primaries = (enum cox_primaries)6);
     FILM(COX_E_INVALID, shape.dither = (enum cox_dither)2);
     FILM(COX_OK, shape.gamut = COX_GAMUT_COMPRESS);
     FILM(COX_E_INVALID, shape.gamut = (enum cox_gamut)2);

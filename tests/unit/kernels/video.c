@@ -280,6 +280,25 @@ DEVICE_TEST(video, keeps_its_promise_on_the_edge_of_the_gamut)
     expect_all_right(&trials);
 }
 
+DEVICE_TEST(video, keeps_its_promise_with_any_primaries_and_matrix)
+{
+    static const char *const texts[] = {
+        "320x200 yuv420p10 to yuv420p8 hable p3",        "320x200 yuv444p10 to rgba16 clip p3 matrix709",
+        "320x200 yuv420p10 to yuv420p10 hable p3 hlg",   "320x200 yuv422p12 to yuv422p10 bt2390 dci",
+        "320x200 yuv420p10 to rgba8 mobius dci hlg",     "320x200 yuv420p10 to yuv420p8 hable 525",
+        "320x200 yuv444p10 to rgba16 hable 625 hlg",     "320x200 gbrp12 to yuv444p10 hable p3 hlg compress",
+        "320x200 yuv420p10 to yuv420p8 hable matrix709", "320x200 yuv420p10 to yuv420p8 hable matrix601 hlg",
+        "320x200 p010 to nv12 hable bt709 matrix2020",   "320x200 yuv420p10 to yuv420p8 local p3 matrix601",
+        "320x200 yuv444p10 to 160x100 rgba16 hable dci",
+    };
+    static struct trials trials;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        const struct cox_video_shape shape = ref_shape(texts[i]);
+        trial_new(&trials, &shape, 0);
+    }
+    expect_all_right(&trials);
+}
+
 /* Draw a film of any layout, depth, subsampling, site and range; with `rgba` every tenth is RGBA. `shape` already
  * holds the sizes. */
 static void draw_scaled(struct cox_video_shape *shape, uint32_t i, bool rgba, uint32_t *seed)

@@ -77,6 +77,14 @@ Test(video_light, reference_agrees_with_published_values)
     for (int i = 0; i < 9; i++)
         cr_expect_float_eq(ref.primaries[i / 3][i % 3], to_709[i / 3][i % 3], 1e-7);
 
+    /* White of all primaries is the white of BT.709, also if its own differs. */
+    for (int p = 0; p <= COX_PRIMARIES_BT601_625; p++) {
+        double m[3][3];
+        ref_primaries((enum cox_primaries)p, COX_PRIMARIES_BT709, m);
+        for (int i = 0; i < 3; i++)
+            cr_expect_float_eq(m[i][0] + m[i][1] + m[i][2], 1, 1e-9);
+    }
+
     /* The first rows of the usual matrix. */
     const uint32_t bayer[2][8] = {{0, 32, 8, 40, 2, 34, 10, 42}, {48, 16, 56, 24, 50, 18, 58, 26}};
     for (uint32_t i = 0; i < 16; i++)
@@ -520,7 +528,8 @@ Test(video_light, refuses_shapes_that_are_none)
     REFUSED(out.chroma_y_log2 = 0);
     REFUSED(transfer = COX_TRANSFER_LINEAR); /* RGBA only */
     REFUSED(transfer = (enum cox_transfer)3);
-    REFUSED(primaries = (enum cox_primaries)2);
+    REFUSED(primaries = (enum cox_primaries)6);
+    REFUSED(matrix = (enum cox_matrix)4);
     REFUSED(op = COX_OPERATOR_EXPOSURE);
     REFUSED(op = COX_OPERATOR_COUNT);
     REFUSED(dither = (enum cox_dither)2);
