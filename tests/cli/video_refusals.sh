@@ -76,7 +76,7 @@ while IFS='|' read -r pattern words <&3; do
     wrong "$pattern" $words
 done 3<<'END'
 --transfer 'srgb': expected pq, hlg or linear|--transfer srgb
---primaries 'p3': expected bt2020 or bt709|--primaries p3
+--primaries 'p3': expected bt2020, bt709, p3-d65, p3-dci, bt601-525 or bt601-625|--primaries p3
 --range 'tv': expected limited, full|--range tv
 expected auto or a luminance|--peak bright
 expected a luminance from 1 to 10000|--sdr-white 0

@@ -92,8 +92,10 @@ static bool may_be_pq(const struct source *from)
     if (format->pixel.depth > 8 && !narrow && !format->usually_sdr)
         return true;
 
-    if (narrow)
-        reason = "video with these primaries";
+    if (narrow && format->primaries == COX_PRIMARIES_BT709)
+        reason = "video with BT.709 primaries";
+    else if (narrow)
+        reason = "video with BT.601 primaries";
     else if (format->pixel.depth > 8)
         reason = "video of this size and codec";
     return message_error(
