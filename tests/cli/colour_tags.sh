@@ -215,6 +215,10 @@ def light(code):  # of BT.709, 1 = SDR white
     return [max(0, min(1, v / WHITE)) for v in apply(converter(primaries, "bt709"), rgb)]
 
 
+def srgb(code):  # of a PNG
+    return code / 12.92 if code <= 0.04045 else ((code + 0.055) / 1.055) ** 2.4
+
+
 def itp(rgb):
     r, g, b = apply(converter("bt709", "bt2020"), [WHITE * v for v in rgb])
     l = pq_signal((1688 * r + 2146 * g + 262 * b) / 4096)
@@ -235,7 +239,7 @@ else:
     errors = []
     for i, film in enumerate(films):
         at = 3 * (SIZE * len(films) * (SIZE // 2) + i * SIZE + SIZE // 2)
-        got = [(v / 65535) ** 2.4 for v in words[at:at + 3]]
+        got = [srgb(v / 65535) for v in words[at:at + 3]]
         errors.append(720 * math.dist(itp(got), itp(light(film))))
     print("%.3f" % sorted(errors)[math.ceil(0.99 * len(errors)) - 1])
 END
