@@ -28,9 +28,6 @@ static const double HEAD_MOST = 0.6;
 static const double PROMISING = 0.95;
 /* Whole frames are tried if their time is below this part of that of bands. */
 static const double SPARING = 0.92;
-/* A device's time alone over its co-running time, if it is not known. */
-static const double ALONE_UNKNOWN = 0.5;
-
 enum {
     SHADOW_PART = 16, /* a shadow is this part of the frame */
     PAUSE_MIN = 32,   /* least frames between two probes of a device that is left out */
@@ -153,42 +150,7 @@ static void note_devices(struct cox__adaptive *state, const struct cox_sched_vie
     }
 }
 
-/* What a launch costs on the device, times a factor. */
-static struct cox_cost cost_of(const struct cox__speed *speed, double factor, bool usable)
-{
-    const double per_row = cox__layout_sane(factor * cox__speed_level(speed));
-
-    return (struct cox_cost){.usable = usable,
-                             .fixed_ns = cox__clip(per_row * speed->theta, 0, 1e18),
-                             .ns_per_row = per_row};
-}
-
 /* --- plans --- */
-
-/* A device's time in a set of fewer devices, over the time that its speed predicts. */
-static double alone_factor(const struct cox__adaptive *state,
-                           const struct cox__adaptive_device *device)
-{
-    if (device->alone > 0)
-        return device->alone;
-    if (device->single_device_ns > 0)
-        return device->single_device_ns / cox__speed_ns(&device->speed, 1, state->rows);
-    return ALONE_UNKNOWN;
-}
-
-double cox__adaptive_least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,
-                              uint32_t devices)
-{
-    struct cox_cost costs[COX_DEVICES_MAX];
-    uint32_t rows[COX_DEVICES_MAX];
-
-    for (uint32_t d = 0; d < state->device_count; d++)
-        costs[d] = cost_of(&state->devices[d].speed, alone_factor(state, &state->devices[d]),
-                           devices >> d & 1);
-
-    return cox_waterfill(view->rows, view->row_alignment, view->min_band_rows, costs,
-                         state->device_count, rows);
-}
 
 /* Whether PAUSE_MAX frames save what it costs to move the rows there and back. */
 static bool pays_for_moves(const struct cox__adaptive *state, const struct cox_sched_view *view,
@@ -449,8 +411,9 @@ static void fill_costs(struct cox__adaptive *state, const struct cox_sched_view 
     const double free_ns = HEAD_FREE * view->in_flight * state->usual_ns;
 
     for (uint32_t d = 0; d < view->device_count; d++) {
-        decision->costs[d] = cost_of(cox__adaptive_speed(&state->devices[d], decision->trial), 1,
-                                     view->devices[d].usable && decision->plan.devices >> d & 1);
+        decision->costs[d] =
+            cox__adaptive_cost(cox__adaptive_speed(&state->devices[d], decision->trial), 1,
+                               view->devices[d].usable && decision->plan.devices >> d & 1);
 
         decision->later[d] = decision->costs[d];
         decision->later[d].fixed_ns += state->devices[d].margin_ns;

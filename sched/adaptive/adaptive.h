@@ -1,6 +1,6 @@
 /* The state of `adaptive`. adaptive.c decides the splits and learn.c learns from frames; adaptive.c
- * only names the functions of learn.c in its table. Both call the parts (speed, trials, energy),
- * which do not depend on each other.
+ * only names the functions of learn.c in its table. Both call deadline.c, costs.c and the parts
+ * (speed, trials, energy). The parts do not depend on each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ADAPTIVE_STATE_H
 #define COX_ADAPTIVE_STATE_H
@@ -106,6 +106,11 @@ static inline bool cox__adaptive_bunches(const struct cox__trials *trials)
     return trials->tried.mode == COX__MODE_WHOLE_FRAMES ||
            trials->in_use.mode == COX__MODE_WHOLE_FRAMES;
 }
+
+/* --- costs.c --- */
+
+/* What a launch costs on the device, times a factor. */
+struct cox_cost cox__adaptive_cost(const struct cox__speed *speed, double factor, bool usable);
 
 /* The least time that a frame can take on a device set. Negative: it cannot be split so. */
 double cox__adaptive_least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,

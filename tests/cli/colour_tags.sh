@@ -1,6 +1,6 @@
 #!/bin/sh
-# The colours that containers and frames name: which of them is followed, and that any primaries and matrix give the
-# colours of a computation in double precision.
+# Which colours are used if containers and frames name them. Any primaries and matrix give the colours that a
+# computation in double precision gives.
 #   sh colour_tags.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
@@ -111,8 +111,8 @@ contains out '^video.*; PQ, P3-D65'
 
 # --- The colours themselves ---
 
-# Grey, and colours of 8 hues in 3 saturations, at 4 luminances up to SDR white. colours.py makes the film and judges the
-# picture: it computes the light from the codes, and the difference by Recommendation ITU-R BT.2124.
+# colours.py makes a film of grey and of 8 hues in 3 saturations, at 4 luminances up to SDR white. It also judges the
+# picture. It computes the light from the codes, and the difference by Recommendation ITU-R BT.2124.
 cat >colours.py <<'END'
 import math, struct, sys
 

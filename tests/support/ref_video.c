@@ -103,7 +103,7 @@ static void multiply(const double a[3][3], const double b[3][3], double out[3][3
             out[i][j] = a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j];
 }
 
-/* XYZ under one white to XYZ under another: cones of Bradford, each scaled by itself. */
+/* Convert XYZ under one white to XYZ under another: Bradford's cone responses are scaled. */
 static void adapt(const double from[2], const double to[2], double m[3][3])
 {
     static const double cones[3][3] = {{0.8951, 0.2664, -0.1614}, {-0.7502, 1.7135, 0.0367}, {0.0389, -0.0685, 1.0296}};

@@ -150,7 +150,6 @@ static void consider(struct search *search, struct exr_layer *layer, struct cand
     if (strlen(name) + 20 < room)
         snprintf(search->list + used, room, "%s%s", used ? ", " : "",
                  *name ? name : "'' (unnamed)");
-
     else if (room > 5 && strcmp(search->list + used - 3, "..."))
         snprintf(search->list + used, room, "...");
 

@@ -22,10 +22,10 @@ struct exr_layer {
 };
 
 /* Find the layer that `wanted` names: by its name, its part's name, or the last word of either.
- * NULL = the picture itself:
- *   1. the unnamed layer of a part without a name, or a layer or part called Combined, beauty or
- *      rgba
- *   2. the first other layer with colours.
+ *
+ * NULL = the main layer. This is the unnamed layer of a part without a name, or a layer or part
+ * called Combined, beauty or rgba. If there is none, it is the first layer with colours.
+ *
  * The text of an error lists the layers if `wanted` is not among them. */
 bool exr_layer_find(exr_const_context_t context, const char *wanted, struct exr_layer *layer,
                     struct error *error);

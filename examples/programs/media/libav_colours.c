@@ -1,5 +1,4 @@
-/* Which colours a video has: what its frames name, else what its container names, for each property
- * by itself.
+/* Which colours a video has. Each property is what its frames name, else what its container names.
  *
  * A decoder sets the frames' properties from its own bitstream, or leaves those of the container.
  * Some decoders also set properties that their bitstream does not name. Such values are taken for

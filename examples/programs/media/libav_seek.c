@@ -154,7 +154,8 @@ enum video_read libav_decode_next(struct video_input *input, struct error *error
     return decode_from(input, next, error);
 }
 
-/* need_index for a function that returns false if there is none. */
+/* Make the index, as need_index does. False: the stream has no index, or `*result` says why it
+ * cannot be made. */
 static bool has_index(struct video_input *input, enum video_read *result, struct error *error)
 {
     const enum libav_indexed indexed = need_index(input, error);

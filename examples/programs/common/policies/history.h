@@ -53,9 +53,9 @@ bool history_take(struct history *history, struct frame_sum *complete);
 void history_lay_out(struct history *history, const struct cox_sched_view *view, uint32_t *rows,
                      struct cox_split *out);
 
-/* Let the devices finish together by their times per row, and fill in the bands as history_lay_out
- * does. `timed`: the times are nanoseconds, so the frame's time is predicted too. False: no device
- * can be used. */
+/* Let the devices finish together by their times per row. Fills in the bands as history_lay_out
+ * does. If `timed`, the times are nanoseconds, and the frame's time is predicted too. Returns false
+ * if no device can be used. */
 bool history_balance(struct history *history, const struct cox_sched_view *view,
                      const double *ns_per_row, bool timed, struct cox_split *out);
 
