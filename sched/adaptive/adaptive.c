@@ -176,7 +176,7 @@ static bool try_devices(struct cox__adaptive *state, const struct cox_sched_view
         if (!(usable & bit) || !cox__trials_due(trials, plan, view->frame))
             continue;
 
-        const double ns = cox__adaptive_least_ns(state, view, plan.devices);
+        const double ns = cox__costs_least_ns(state, view, plan.devices);
         if (ns < PROMISING * state->usual_ns && pays_for_moves(state, view, ns)) {
             cox__trials_begin(trials, plan, SET_BLOCK, ns / PROMISING);
             return true;
@@ -412,8 +412,8 @@ static void fill_costs(struct cox__adaptive *state, const struct cox_sched_view 
 
     for (uint32_t d = 0; d < view->device_count; d++) {
         decision->costs[d] =
-            cox__adaptive_cost(cox__adaptive_speed(&state->devices[d], decision->trial), 1,
-                               view->devices[d].usable && decision->plan.devices >> d & 1);
+            cox__costs_launch(cox__adaptive_speed(&state->devices[d], decision->trial), 1,
+                              view->devices[d].usable && decision->plan.devices >> d & 1);
 
         decision->later[d] = decision->costs[d];
         decision->later[d].fixed_ns += state->devices[d].margin_ns;

@@ -110,11 +110,11 @@ static inline bool cox__adaptive_bunches(const struct cox__trials *trials)
 /* --- costs.c --- */
 
 /* What a launch costs on the device, times a factor. */
-struct cox_cost cox__adaptive_cost(const struct cox__speed *speed, double factor, bool usable);
+struct cox_cost cox__costs_launch(const struct cox__speed *speed, double factor, bool usable);
 
 /* The least time that a frame can take on a device set. Negative: it cannot be split so. */
-double cox__adaptive_least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,
-                              uint32_t devices);
+double cox__costs_least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                           uint32_t devices);
 
 /* --- deadline.c --- */
 

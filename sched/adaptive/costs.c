@@ -8,7 +8,7 @@
 /* A device's time alone over its co-running time, if it is not known. */
 static const double ALONE_UNKNOWN = 0.5;
 
-struct cox_cost cox__adaptive_cost(const struct cox__speed *speed, double factor, bool usable)
+struct cox_cost cox__costs_launch(const struct cox__speed *speed, double factor, bool usable)
 {
     const double per_row = cox__layout_sane(factor * cox__speed_level(speed));
 
@@ -28,15 +28,15 @@ static double alone_factor(const struct cox__adaptive *state,
     return ALONE_UNKNOWN;
 }
 
-double cox__adaptive_least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,
-                              uint32_t devices)
+double cox__costs_least_ns(const struct cox__adaptive *state, const struct cox_sched_view *view,
+                           uint32_t devices)
 {
     struct cox_cost costs[COX_DEVICES_MAX];
     uint32_t rows[COX_DEVICES_MAX];
 
     for (uint32_t d = 0; d < state->device_count; d++)
-        costs[d] = cox__adaptive_cost(&state->devices[d].speed,
-                                      alone_factor(state, &state->devices[d]), devices >> d & 1);
+        costs[d] = cox__costs_launch(&state->devices[d].speed,
+                                     alone_factor(state, &state->devices[d]), devices >> d & 1);
 
     return cox_waterfill(view->rows, view->row_alignment, view->min_band_rows, costs,
                          state->device_count, rows);

@@ -31,8 +31,7 @@ static uint32_t enough(const struct cox__adaptive *state, const struct cox_sched
 
     for (uint32_t d = 0; d < state->device_count; d++) {
         const double noise = cox__speed_noise(&state->devices[d].speed);
-        const double ns = (1 + SAFE * noise) *
-                          cox__adaptive_least_ns(state, view, UINT32_C(1) << d);
+        const double ns = (1 + SAFE * noise) * cox__costs_least_ns(state, view, UINT32_C(1) << d);
         if (state->devices[d].usable && state->devices[d].measured && ns > 0 && ns < best_ns) {
             best = UINT32_C(1) << d;
             best_ns = ns;
