@@ -131,6 +131,7 @@ struct libav_colours {
     enum AVColorRange range;
     enum AVChromaLocation site;
 };
+extern const struct libav_colours libav_no_colours; /* nothing is named */
 
 /* The colours that a container itself names, by stream. libavformat replaces them in its own
  * structs when it looks at the streams' frames, also by "unspecified". */

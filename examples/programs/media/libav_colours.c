@@ -14,6 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
+const struct libav_colours libav_no_colours = {.primaries = AVCOL_PRI_UNSPECIFIED,
+                                               .transfer = AVCOL_TRC_UNSPECIFIED,
+                                               .matrix = AVCOL_SPC_UNSPECIFIED};
+
 static bool names_primaries(enum AVColorPrimaries primaries)
 {
     return primaries != AVCOL_PRI_UNSPECIFIED && primaries != AVCOL_PRI_RESERVED0;

@@ -74,7 +74,8 @@ static bool open_decoder(struct libav *libav, const struct libav_named *named, s
                          about->width, about->height);
 
     libav->stream = stream;
-    if ((unsigned)stream < named->count)
+    libav->named = libav_no_colours;
+    if ((unsigned)stream < named->count) /* FLV has no streams before its first packets */
         libav->named = named->streams[stream];
     libav_discard_others(libav->container, stream);
     libav->decoder = lib.avcodec_alloc_context3(codec);
