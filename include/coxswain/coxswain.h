@@ -12,6 +12,7 @@
 #include <coxswain/sched.h>
 #include <coxswain/session.h>
 #include <coxswain/status.h>
+#include <coxswain/dolby.h>
 #include <coxswain/stream.h>
 #include <coxswain/tonemap.h>
 #include <coxswain/version.h>

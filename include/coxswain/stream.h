@@ -54,6 +54,10 @@ struct cox_video_image {
      * Its use for a frame then costs nothing. Release it with cox_buffer_destroy. */
     cox_buffer *memory[COX_VIDEO_PLANES_MAX];
 
+    /* Input: how it is reshaped, see cox_video_reshape. NULL = not at all. Only read during the
+     * call. */
+    const struct cox_video_reshape *reshape;
+
     /* The brightest light that the source states: MaxCLL, or the peak of the mastering display.
      * 0 = unknown. Values below SDR white or above 10 000 are ignored. */
     float peak_nits;

@@ -138,6 +138,47 @@ enum cox_encoding { COX_ENCODING_BT1886 = 0, COX_ENCODING_SRGB = 1 };
  * not grow. All operators but COX_OPERATOR_LOCAL support it. Histograms are of the scaled frame. */
 enum cox_video_scale { COX_SCALE_NONE = 0, COX_SCALE_HALF = 1, COX_SCALE_FILTER = 2 };
 
+/* Reshaping: how the codes of a frame's Y', Cb and Cr become the signal of PQ. Dolby Vision
+ * describes it for each frame (dolby.h).
+ *
+ * A code of n bits counts as code / 2^n. Chroma is interpolated to the pixels first. A component is
+ * limited to `least` .. `most`. Then its last piece whose `from` it reaches gives its new value:
+ *   COX_RESHAPE_POLYNOMIAL  c[0] + c[1] x + c[2] x^2 of the component x
+ *   COX_RESHAPE_MMR         c[0] + sum over i = 0 .. 6 and j = 0 .. 2 of c[1 + 3 i + j] t[i]^(j + 1),
+ *                           t = Y', Cb, Cr, Y' Cb, Y' Cr, Cb Cr, Y' Cb Cr. The factors of lower
+ *                           orders than 3 are 0.
+ * The new values are limited to 0 .. 1.
+ *
+ * `signal_matrix`, in rows, and `signal_offset` give the signal of PQ: M (value - offset).
+ * `light_matrix` turns its light to R, G, B of BT.2020. */
+enum cox_reshape_kind { COX_RESHAPE_POLYNOMIAL = 0, COX_RESHAPE_MMR = 1 };
+enum { COX_RESHAPE_PIECES_MAX = 8, COX_RESHAPE_FACTORS = 22 };
+struct cox_reshape_piece {
+    double from; /* 0 for the first piece, ascending */
+    enum cox_reshape_kind kind;
+    double c[COX_RESHAPE_FACTORS]; /* less than 2^16 */
+};
+struct cox_reshape_curve {
+    uint32_t piece_count; /* 1 .. COX_RESHAPE_PIECES_MAX */
+    double least;         /* 0 <= least < most <= 1 */
+    double most;
+    struct cox_reshape_piece piece[COX_RESHAPE_PIECES_MAX];
+};
+struct cox_video_reshape {
+    struct cox_reshape_curve curve[3]; /* Y', Cb, Cr */
+    double signal_matrix[9];
+    double signal_offset[3];
+    double light_matrix[9];
+};
+
+/* Write the table of a reshaping, which is a buffer of the frame (cox_video_mapping).
+ *
+ * Errors:
+ *   COX_E_INVALID  An argument is NULL, or a field is out of its range. */
+enum { COX_VIDEO_RESHAPE_BYTES = 2400 };
+COX_API COX_MUST_CHECK cox_status cox_video_reshape_table(const struct cox_video_reshape *reshape,
+                                                          void *table);
+
 /* What the kernels are built for.
  *
  * A pitch is a multiple of 4 bytes (V210: 16), at least `row_bytes` and at most 2^31 - 1. A frame
@@ -156,6 +197,8 @@ struct cox_video_shape {
     enum cox_transfer transfer;
     enum cox_primaries primaries;
     enum cox_matrix matrix;
+    /* Frames have a reshaping. Needs Y'CbCr, PQ and BT.2020; `matrix` and the range are ignored. */
+    bool reshape;
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
     /* Colours brighter than SDR white fade to white, see cox_video_settings.desaturate. */
     bool desaturate_highlights;
@@ -200,6 +243,9 @@ struct cox_video_settings {
 
     /* Adaptation only: upper limit for the peak, but never below SDR white. 0 = none. */
     float most_nits;
+
+    /* With cox_video_shape.reshape: that of the frame. Only read during the call. */
+    const struct cox_video_reshape *reshape;
 };
 
 /* The histogram of a frame's light. It counts blocks of 2 x 2 pixels by the largest of their R', G'
@@ -213,6 +259,7 @@ enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
  * Frames give constants from cox_video_prepare, and buffers in this order:
  *   mapping   Input planes, output planes, and the histogram if `analyse` is set.
  *   analysis  Input planes, histogram. It measures a frame before it is mapped.
+ * With `reshape` the table of cox_video_reshape_table follows the input planes.
  * A histogram has COX_VIDEO_HISTOGRAM_BYTES. It is of the input, or of the scaled frame if the
  * frame is scaled.
  *

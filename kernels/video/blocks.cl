@@ -8,7 +8,7 @@
  * (0), dimension 1 over the band's rows of blocks. A band begins with a row of blocks. Any local
  * size. Build defines: COX_WIDTH (detmath.clh), COX_ITEM; COX_BLOCK_LOG2 1 .. 5; COX_CHROMA_UNIT,
  * what one chroma sample counts in the parameters; of frame.cl: COX_IN_LAYOUT, COX_IN_BYTES,
- * COX_IN_SHIFT, COX_IN_SUB_X, COX_IN_SUB_Y, COX_TRANSFER, COX_CURVE 4. Access: inputs ROWS read,
+ * COX_IN_SHIFT, COX_IN_SUB_X, COX_IN_SUB_Y, COX_TRANSFER, COX_RESHAPE, COX_CURVE 4. Access: inputs ROWS read,
  * `moments` ROWS write, its rows' first quantity. Numerics: see detmath.clh. Codes are added as
  * integers. For RGBA and BGRA one work-item adds up a block, in one order.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -23,6 +23,15 @@
 #else
 #define GATHERED(array) COX_PASTE(vload, COX_WIDTH)(0, array)
 #define SCATTER(v, array) COX_PASTE(vstore, COX_WIDTH)(v, 0, array)
+#endif
+
+/* The table for reshape.clh, as a parameter and as an argument. */
+#if COX_RESHAPE
+#define RESHAPING __global const float *reshaping,
+#define RESHAPING_OF reshaping,
+#else
+#define RESHAPING
+#define RESHAPING_OF
 #endif
 
 /* The stops of two vectors of signals; overwrites `s`. */
@@ -164,7 +173,7 @@ static inline void block_sums(__global const uchar *luma, __global const uchar *
 /* The light of a block's mean Y', Cb and Cr, in the units of the parameters. */
 static inline void group_stops(__global const uchar *luma, __global const uchar *cb,
                                __global const uchar *cr, int first_block, int y0, int last_row,
-                               const struct video_params *k, float *stops)
+                               const struct video_params *k, RESHAPING float *stops)
 {
     const float luma_share = as_float((127 - 2 * COX_BLOCK_LOG2) << 23);
     const float chroma_share = as_float((127 - ACROSS - DOWN) << 23) * (float)COX_CHROMA_UNIT;
@@ -177,6 +186,9 @@ static inline void group_stops(__global const uchar *luma, __global const uchar 
         rgb_signal(TO_REAL(GATHERED(y + i * COX_WIDTH)) * REAL(luma_share) * REAL(k->luma_scale),
                    TO_REAL(GATHERED(u + i * COX_WIDTH)) * REAL(chroma_share),
                    TO_REAL(GATHERED(v + i * COX_WIDTH)) * REAL(chroma_share), k, s + 3 * i);
+#if COX_RESHAPE
+    reshape(s, reshaping);
+#endif
     stops_of(s, k, stops);
 }
 #endif
@@ -188,7 +200,7 @@ __kernel void blocks(__global const uchar *in_0,
 #if IN_PLANES > 2
                      __global const uchar *in_2,
 #endif
-                     __global uchar *moments, int moments_origin, struct video_params params,
+                     RESHAPING __global uchar *moments, int moments_origin, struct video_params params,
                      int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
@@ -209,11 +221,11 @@ __kernel void blocks(__global const uchar *in_0,
 #if IN_RGBA
         group_stops(in_0, block, y0, rows - 1, k, stops);
 #elif IN_V210
-        group_stops(in_0, in_0, in_0, block, y0, rows - 1, k, stops);
+        group_stops(in_0, in_0, in_0, block, y0, rows - 1, k, RESHAPING_OF stops);
 #elif COX_IN_LAYOUT == 1
-        group_stops(in_0, in_1, in_1, block, y0, rows - 1, k, stops);
+        group_stops(in_0, in_1, in_1, block, y0, rows - 1, k, RESHAPING_OF stops);
 #else
-        group_stops(in_0, in_1, in_2, block, y0, rows - 1, k, stops);
+        group_stops(in_0, in_1, in_2, block, y0, rows - 1, k, RESHAPING_OF stops);
 #endif
         for (int i = 0; i < GROUP && block + i < columns; i++)
             to[block + i] = stops[i];

@@ -41,6 +41,7 @@
  *     COX_IN_SUB_X, _Y, COX_OUT_SUB_X, _Y    1 where chroma has half as many columns or rows
  *     COX_IN_SITE, COX_OUT_SITE        0 left, 1 centre, 2 top left
  *     COX_TRANSFER                     0 PQ, 1 HLG, 2 light
+ *     COX_RESHAPE                      1: the codes are reshaped first, see reshape.clh
  *     COX_FADE                         0 or 1
  *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee,
  *                                      3 BT.2390, 4 local
@@ -53,7 +54,8 @@
  * these defines. Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from
  * buffer row `origin`, other chroma ROWS. If the frame was scaled before, chroma and Y' are each
  * band's own, HALO(0), from row `origin`. Outputs are ROWS write. The histogram is REDUCE, zeroed
- * before. With COX_CURVE 4 `base` is HALO(1) read, a row for each row of blocks. Numerics: see
+ * before. With COX_RESHAPE `reshaping` is WHOLE read. With COX_CURVE 4 `base` is HALO(1) read, a row
+ * for each row of blocks. Numerics: see
  * detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums
  * are taken in one order. The EOTF and related functions are minimax fits, weighted for codes of 10
  * bits (docs/guide/video.md).
@@ -990,6 +992,13 @@ static inline sint bin_of(real x)
 }
 #endif
 
+/* Reshape a block of four pixels. */
+#if COX_RESHAPE
+#define RESHAPE(s) (reshape(s, reshaping), reshape((s) + 6, reshaping))
+#else
+#define RESHAPE(s)
+#endif
+
 /* On a CPU neighbouring blocks are counted in separate tables, because an increment waits for the
  * one before if both hit the same word. */
 #define TABLES (COX_GROUP > 1 ? 1 : 4)
@@ -1005,6 +1014,9 @@ video(__global const uchar *in_0,
 #endif
 #if IN_PLANES > 2
       __global const uchar *in_2,
+#endif
+#if COX_RESHAPE
+      __global const float *reshaping,
 #endif
 #if COX_MAP
       __global uchar *out_0,
@@ -1065,6 +1077,7 @@ video(__global const uchar *in_0,
             real s[12];
             read_row(&upper_in, begin_x - STEP, true, k, s);
             read_row(&lower_in, begin_x - STEP, true, k, s + 6);
+            RESHAPE(s);
             map_block(s, MODEL_AT(begin_x - STEP), k);
             const struct columns c = columns_of(s);
             before.cb = LAST_LANE(c.odd_cb);
@@ -1084,6 +1097,7 @@ video(__global const uchar *in_0,
             real s[12];
             read_row(&upper_in, x, edge, k, s);
             read_row(&lower_in, x, edge, k, s + 6);
+            RESHAPE(s);
 #if COX_ANALYSE
             const real most = det_max(brightest(s), brightest(s + 6));
 #endif

@@ -3,6 +3,7 @@
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sources.h"
+#include "reshape.h"
 #include "scale.h"
 #include "scene.h"
 #include "tonemap/local.h"
@@ -200,6 +201,9 @@ static bool shape_ok(const struct cox_video_shape *s)
 
     if (s->out.layout == COX_VIDEO_V210)
         return false;
+    if (s->reshape && (cox__video_is_rgb(&s->in) || s->transfer != COX_TRANSFER_PQ ||
+                       s->primaries != COX_PRIMARIES_BT2020))
+        return false;
 
     if (s->transfer == COX_TRANSFER_LINEAR)
         return is_packed_rgb(&s->in) && s->in.depth == 16;
@@ -287,14 +291,14 @@ static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_vide
              "-DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%u -DCOX_OUT_SHIFT=%u "
              "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d "
              "-DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d -DCOX_DITHER=%d -DCOX_GAMUT=%d "
-             "-DCOX_SRGB=%d -DCOX_HALVE=%d",
+             "-DCOX_SRGB=%d -DCOX_HALVE=%d -DCOX_RESHAPE=%d",
              work->width, work->item_columns, work->item_rows, work->group, work->map,
              work->analyse, (int)in->layout, sample_bytes(in), sample_shift(in), in->depth,
              in->chroma_x_log2, in->chroma_y_log2, (int)in->chroma_location, (int)out->layout,
              sample_bytes(out), sample_shift(out), out->chroma_x_log2, out->chroma_y_log2,
              (int)out->chroma_location, (int)s->transfer, curve_code(s->op),
              s->desaturate_highlights, (int)s->dither, (int)s->gamut, (int)s->encoding,
-             s->scale == COX_SCALE_HALF);
+             s->scale == COX_SCALE_HALF, s->reshape);
 }
 
 /* Counts add up, so the result is exact in any order. */
@@ -386,11 +390,11 @@ static struct cox__arg params_arg(const struct cox_video_shape *shape)
 }
 
 /* The stage that maps or analyses. It reads the frame's planes, which are the first bindings, or
- * the three of `scaled` if that is given. It writes to the `outs` bindings after the planes. It
- * also takes `base` if that is given. */
+ * the three of `scaled` if that is given. The table of a reshaping follows the planes. The stage
+ * writes to all later bindings of the application. It also takes `base` if that is given. */
 static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
-                            bool analyse, uint32_t planes, uint32_t outs, const uint32_t *scaled,
-                            const uint32_t *base)
+                            bool analyse, uint32_t planes, uint32_t bindings,
+                            const uint32_t *scaled, const uint32_t *base)
 {
     const uint32_t s = cox__plan_add_stage(plan, "video", out_width(shape), 0);
     struct cox__arg *args = plan->args[s];
@@ -405,8 +409,8 @@ static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape
             args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
         chroma = planes - 1;
     }
-    for (uint32_t i = 0; i < outs; i++)
-        args[count++] = (struct cox__arg)COX__ARG_BUFFER(planes + i);
+    for (uint32_t i = planes; i < bindings; i++)
+        args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
 
     if (base) {
         args[count++] = (struct cox__arg)COX__ARG_BUFFER(*base);
@@ -432,7 +436,7 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
     struct cox__arg *args = plan->args[s];
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < planes; i++)
+    for (uint32_t i = 0; i < planes + shape->reshape; i++)
         args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
 
     args[count++] = (struct cox__arg)COX__ARG_BUFFER(moments);
@@ -457,10 +461,10 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
                  "-w -DCOX_WIDTH=%d -DCOX_ITEM=%d -DCOX_BLOCK_LOG2=%d -DCOX_CHROMA_UNIT=%d "
                  "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%u "
                  "-DCOX_IN_SHIFT=%u -DCOX_IN_SUB_X=%u -DCOX_IN_SUB_Y=%u -DCOX_TRANSFER=%d "
-                 "-DCOX_CURVE=%d",
+                 "-DCOX_CURVE=%d -DCOX_RESHAPE=%d",
                  item ? 1 : CPU_WIDTH, item, local->block_log2, (int)chroma_scale(in),
                  (int)in->layout, sample_bytes(in), sample_shift(in), in->chroma_x_log2,
-                 in->chroma_y_log2, (int)shape->transfer, curve_code(shape->op));
+                 in->chroma_y_log2, (int)shape->transfer, curve_code(shape->op), shape->reshape);
     }
 }
 
@@ -488,6 +492,8 @@ static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *
         cox__plan_use(plan, i, COX__ROWS, COX__READ, 0);
         cox__plan_divide(plan, plan->bindings[i].row_divisor);
     }
+    if (shape->reshape)
+        cox__plan_use(plan, planes, COX__WHOLE, COX__READ, 0);
 
     cox__plan_use(plan, scratch.moments, COX__ROWS, COX__WRITE, 0);
     cox__plan_divide(plan, side);
@@ -499,7 +505,7 @@ static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *
     use_bindings(plan, 0, bindings);
     cox__plan_use(plan, scratch.base, COX__HALO, COX__READ, 1);
     cox__plan_divide(plan, side);
-    add_frame_stage(plan, shape, true, analyse, planes, bindings - planes, NULL, &scratch.base);
+    add_frame_stage(plan, shape, true, analyse, planes, bindings, NULL, &scratch.base);
 }
 
 /* Scaling: its stages, then the one that maps, all on the band's own rows. Every device reads the
@@ -507,7 +513,7 @@ static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *
 static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
                        bool analyse, uint32_t planes)
 {
-    const uint32_t outs = plan->binding_count - planes;
+    const uint32_t bindings = plan->binding_count;
     const struct cox_video_shape result = cox__scale_result(shape);
     struct cox_video_plane in[COX_VIDEO_PLANES_MAX];
     uint32_t scaled[COX_VIDEO_PLANES_MAX] = {0};
@@ -520,7 +526,7 @@ static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *sha
                                                   .bytes = shape->in_pitch_bytes[i] * in[i].rows};
 
     cox__scale_stages(plan, shape, in, planes, offsetof(struct video_params, scale), scaled);
-    add_frame_stage(plan, &result, map, analyse, planes, outs, scaled, NULL);
+    add_frame_stage(plan, &result, map, analyse, planes, bindings, scaled, NULL);
 }
 
 /* Fill in the session of a shape that maps, analyses, or both. */
@@ -544,6 +550,11 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
                                    shape->scale == COX_SCALE_HALF);
     const uint32_t planes = bindings;
 
+    if (shape->reshape)
+        plan->bindings[bindings++] = (struct cox__binding){.name = "reshaping",
+                                                           .row_access = COX__WHOLE,
+                                                           .access = COX__READ,
+                                                           .bytes = COX_VIDEO_RESHAPE_BYTES};
     if (map)
         bindings += add_planes(plan->bindings + bindings, &shape->out, width, height,
                                shape->out_pitch_bytes, COX__WRITE, false);
@@ -564,7 +575,7 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
     if (shape->scale == COX_SCALE_FILTER)
         map_scaled(plan, shape, map, analyse, planes);
     else
-        add_frame_stage(plan, shape, map, analyse, planes, bindings - planes, NULL, NULL);
+        add_frame_stage(plan, shape, map, analyse, planes, bindings, NULL, NULL);
 
     session->rows = height;
     session->bindings = plan->bindings;
@@ -665,6 +676,13 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
     const bool pq = s->transfer == COX_TRANSFER_PQ;
     const double scale = pq ? 2 : 1, low = pq ? -1 : 0;
 
+    if (s->reshape) { /* codes from 0 to 1 */
+        const double codes = code.most + 1;
+        p->luma_scale = (float)(1 / (codes * unit));
+        p->blue_u = p->red_v = (float)(1 / (codes * unit * chromas));
+        return;
+    }
+
     p->luma_scale = (float)(scale / (code.luma * unit));
     for (int i = 0; i < 3; i++)
         p->hlg_y[i] = (float)primaries_of[s->primaries].weights[i];
@@ -716,8 +734,14 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
     /* Without a curve the scale belongs to the matrix. */
     const double scale = curve_code(s->op) == 0 ? c.a1 / c.b0 : 1;
 
+    const double *to_bt709 = primaries_of[s->primaries].to_bt709;
+    double reshaped[9];
+    if (s->reshape) {
+        cox__reshape_light(settings->reshape, to_bt709, reshaped);
+        to_bt709 = reshaped;
+    }
     for (int i = 0; i < 9; i++)
-        p->matrix[i] = (float)(primaries_of[s->primaries].to_bt709[i] * light * scale);
+        p->matrix[i] = (float)(to_bt709[i] * light * scale);
 
     p->a0 = (float)c.a0;
     p->a1 = (float)c.a1;
@@ -791,6 +815,8 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
     if (!settings || !params)
         return COX_E_INVALID;
     if (!settings_ok(settings))
+        return COX_E_INVALID;
+    if (shape->reshape && !cox__reshape_ok(settings->reshape))
         return COX_E_INVALID;
 
     const double white = cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS);

@@ -24,6 +24,7 @@ cox_status cox__options_read(struct cox_tonemap_options *to, const struct cox_to
     *to = (struct cox_tonemap_options){0};
     if (from)
         *to = *from;
+    to->settings.reshape = NULL; /* frames have it */
 
     if (!is_choice(to->dither) || !is_choice(to->compress) || (unsigned)to->peak > COX_PEAK_FIXED)
         return COX_E_INVALID;
@@ -58,6 +59,13 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
     shape->primaries = in->primaries;
     shape->encoding = out->encoding;
     shape->matrix = in->matrix;
+    if (in->reshape) { /* it has matrices of its own */
+        shape->reshape = true;
+        shape->transfer = COX_TRANSFER_PQ;
+        shape->primaries = COX_PRIMARIES_BT2020;
+        shape->matrix = COX_MATRIX_AUTO;
+        shape->in.range = COX_RANGE_LIMITED;
+    }
     shape->op = look->op;
     shape->desaturate_highlights = look->settings.desaturate >= 0;
 
@@ -65,7 +73,7 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
     if (chosen(look->dither, out->format.depth < in->format.depth))
         shape->dither = COX_DITHER_ORDERED;
     shape->gamut = COX_GAMUT_CLIP;
-    if (chosen(look->compress, in->primaries != COX_PRIMARIES_BT709))
+    if (chosen(look->compress, shape->primaries != COX_PRIMARIES_BT709))
         shape->gamut = COX_GAMUT_COMPRESS;
 
     if (halved && look->box_downscale) {
@@ -88,10 +96,10 @@ bool cox__options_shapes_alike(const struct cox_video_shape *a, const struct cox
 {
     return a->width == b->width && a->height == b->height && formats_alike(&a->in, &b->in) &&
            formats_alike(&a->out, &b->out) && a->transfer == b->transfer &&
-           a->primaries == b->primaries && a->matrix == b->matrix && a->op == b->op &&
-           a->desaturate_highlights == b->desaturate_highlights && a->dither == b->dither &&
-           a->gamut == b->gamut && a->encoding == b->encoding && a->scale == b->scale &&
-           a->out_width == b->out_width && a->out_height == b->out_height;
+           a->primaries == b->primaries && a->matrix == b->matrix && a->reshape == b->reshape &&
+           a->op == b->op && a->desaturate_highlights == b->desaturate_highlights &&
+           a->dither == b->dither && a->gamut == b->gamut && a->encoding == b->encoding &&
+           a->scale == b->scale && a->out_width == b->out_width && a->out_height == b->out_height;
 }
 
 bool cox__options_pitches_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)
@@ -110,7 +118,7 @@ bool cox__options_alike(const struct cox_video_settings *a, const struct cox_vid
     return same(a->sdr_white_nits, b->sdr_white_nits) && same(a->peak_nits, b->peak_nits) &&
            same(a->hlg_peak_nits, b->hlg_peak_nits) && same(a->gain, b->gain) &&
            same(a->desaturate, b->desaturate) && same(a->detail, b->detail) &&
-           same(a->gamut_knee, b->gamut_knee);
+           same(a->gamut_knee, b->gamut_knee) && !a->reshape && !b->reshape;
 }
 
 /* The peak that a stream declares, if it can be true: HDR is brighter than SDR white, and PQ ends

@@ -127,6 +127,18 @@ static size_t bytes_of(const struct cox__side *side, uint32_t p)
     return side->pitch_bytes[p] * side->image.planes[p].rows;
 }
 
+static cox_status bind_table(struct cox__side *side, struct cox__pool *pool)
+{
+    const struct cox_video_reshape *reshape = side->image.image.reshape;
+    if (!reshape)
+        return COX_OK;
+
+    const cox_status status = take(pool, NULL, COX_VIDEO_RESHAPE_BYTES, &side->table);
+    if (status != COX_OK)
+        return status;
+    return cox_video_reshape_table(reshape, cox_buffer_data(side->table));
+}
+
 cox_status cox__side_bind(struct cox__side *side, const struct cox__image_devices *devices,
                           const size_t *pitch_bytes, struct cox__pool *pool)
 {
@@ -147,6 +159,8 @@ cox_status cox__side_bind(struct cox__side *side, const struct cox__image_device
             status = take(pool, wrapped_data(side, p), bytes_of(side, p), &side->buffers[p]);
     }
 
+    if (status == COX_OK)
+        status = bind_table(side, pool);
     if (status != COX_OK)
         cox__side_release(side, pool, true);
     return status;
@@ -182,4 +196,8 @@ void cox__side_release(struct cox__side *side, struct cox__pool *pool, bool reus
 
         side->buffers[p] = NULL;
     }
+
+    if (side->table && reuse)
+        give_back(pool, &side->table, NULL, COX_VIDEO_RESHAPE_BYTES);
+    cox_buffer_destroy(&side->table);
 }

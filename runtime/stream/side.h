@@ -32,11 +32,14 @@ struct cox__side {
     enum cox__place place[COX_VIDEO_PLANES_MAX];
     cox_buffer *buffers[COX_VIDEO_PLANES_MAX];
     size_t pitch_bytes[COX_VIDEO_PLANES_MAX]; /* of the buffers */
+    cox_buffer *table;                        /* of the image's reshaping; NULL if it has none */
     uint64_t copied_bytes;
 };
 
-/* Get a buffer of the given pitch for each plane, in the place that is best for it.
- * Errors: COX_E_NOMEM and those of cox_buffer_wrap; then nothing is held. */
+/* Get a buffer of the given pitch for each plane, in the place that is best for it, and the table
+ * of a reshaping.
+ * Errors: COX_E_NOMEM and those of cox_buffer_wrap and cox_video_reshape_table; then nothing is
+ * held. */
 cox_status cox__side_bind(struct cox__side *side, const struct cox__image_devices *devices,
                           const size_t *pitch_bytes, struct cox__pool *pool);
 

@@ -250,6 +250,8 @@ static void fill_buffers(const struct sent *sent, bool mapping,
     uint32_t count = sent->in.image.plane_count;
 
     memcpy(buffers, sent->in.buffers, count * sizeof *buffers);
+    if (sent->in.table)
+        buffers[count++] = sent->in.table;
     if (mapping) {
         memcpy(buffers + count, sent->out.buffers, sent->out.image.plane_count * sizeof *buffers);
         count += sent->out.image.plane_count;
@@ -284,7 +286,9 @@ static cox_status fill_histogram(const struct sent *sent)
                                     .params = &params,
                                     .deadline_ns = UINT64_MAX};
     fill_buffers(sent, !by_analysis, buffers);
-    const cox_status status = cox_video_prepare(&mapper->shape, &sent->look.settings, &params);
+    struct cox_video_settings settings = sent->look.settings;
+    settings.reshape = sent->in.image.image.reshape;
+    const cox_status status = cox_video_prepare(&mapper->shape, &settings, &params);
     if (status != COX_OK)
         return status;
     if (!by_analysis)
@@ -350,9 +354,9 @@ static cox_status prepare(struct sent *sent, const struct cox_constants **params
 {
     cox_video_stream *stream = sent->stream;
     pthread_mutex_lock(&stream->lock);
-    const struct cox_video_settings settings = cox__options_curve_settings(&stream->curve,
-                                                                           &sent->look);
+    struct cox_video_settings settings = cox__options_curve_settings(&stream->curve, &sent->look);
     pthread_mutex_unlock(&stream->lock);
+    settings.reshape = sent->in.image.image.reshape;
 
     const cox_status status = cox__mapper_prepare(sent->mapper, &settings, params);
     if (status != COX_OK)
@@ -443,6 +447,7 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_image *
         status = cox__video_image_read(&sent->out.image, out, "a frame's output", stream->runtime);
     if (status != COX_OK)
         return status;
+    sent->out.image.image.reshape = NULL; /* it is of input */
 
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;

@@ -179,6 +179,13 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
     ref->strength = shape->desaturate_highlights ? fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1) : 0;
     ref->peak = ref->peak_nits / ref->white_nits;
     ref_primaries(shape->primaries, COX_PRIMARIES_BT709, ref->primaries);
+    if (shape->reshape) {
+        double to_2020[3][3], to_709[3][3];
+        ref->reshape = settings->reshape;
+        memcpy(to_2020, ref->reshape->light_matrix, sizeof to_2020);
+        memcpy(to_709, ref->primaries, sizeof to_709);
+        multiply(to_709, to_2020, ref->primaries);
+    }
     ref->fade = ref_fade(ref, value_at);
 }
 
@@ -280,8 +287,11 @@ void ref_video_put_part(const struct cox_video_shape *shape, void *const in[COX_
 }
 
 /* The value of a part's code. */
-static double value_of(const struct cox_video_format *format, int part, double code)
+static double value_of(const struct ref_video *ref, int part, double code)
 {
+    const struct cox_video_format *format = &ref->shape.in;
+    if (ref->reshape)
+        return code / (1u << format->depth);
     const struct levels levels = levels_of(format);
     return part == 0 || is_rgb(format) ? (code - levels.luma_zero) / (levels.luma_one - levels.luma_zero)
                                        : (code - levels.chroma_zero) / levels.chroma_span;
@@ -307,7 +317,7 @@ static uint32_t code_within(const struct ref_video *ref, const void *const in[CO
 static double chroma_sample(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], int which, long i,
                             long j)
 {
-    return value_of(&ref->shape.in, 1 + which, code_within(ref, in, 1 + which, i, j));
+    return value_of(ref, 1 + which, code_within(ref, in, 1 + which, i, j));
 }
 
 /* Finds the two chroma samples on both sides of luma place `at` along one axis, and the weight of the second. With
@@ -348,7 +358,7 @@ static void sample_parts(const struct ref_video *ref, const void *const in[COX_V
         if (ref->shape.transfer == COX_TRANSFER_LINEAR)
             parts[part] = ref_colour(ref_half((uint16_t)code), COX_PIXEL_RGBA_HALF);
         else if (part == 0 || is_rgb(format))
-            parts[part] = value_of(format, part, code);
+            parts[part] = value_of(ref, part, code);
         else
             parts[part] = chroma_at(ref, in, part - 1, x, y);
     }
@@ -388,14 +398,51 @@ static double scaled_part(const struct ref_video *ref, const void *const in[COX_
         }
     /* Overshoot is limited to the codes of 16 bits. */
     const double code = fmin(fmax(total / weights, 0), 65535 / exp2(16 - (double)format->depth));
-    return value_of(format, part, code);
+    return value_of(ref, part, code);
+}
+
+/* One component by its curve, from all three. */
+static double reshaped(const struct cox_reshape_curve *curve, const double ycc[3], int part)
+{
+    const double x = fmin(fmax(ycc[part], curve->least), curve->most);
+    const double terms[7] = {
+        ycc[0], ycc[1], ycc[2], ycc[0] * ycc[1], ycc[0] * ycc[2], ycc[1] * ycc[2], ycc[0] * ycc[1] * ycc[2]};
+    uint32_t i = curve->piece_count - 1;
+    while (i > 0 && x < curve->piece[i].from)
+        i--;
+    const double *c = curve->piece[i].c;
+    double value = c[0];
+    if (curve->piece[i].kind == COX_RESHAPE_POLYNOMIAL)
+        value += c[1] * x + c[2] * x * x;
+    for (int t = 0; t < 7 && curve->piece[i].kind == COX_RESHAPE_MMR; t++)
+        for (int order = 1; order <= 3; order++)
+            value += c[3 * t + order] * pow(terms[t], order);
+    return fmin(fmax(value, 0), 1);
+}
+
+/* R', G' and B' of Y', Cb and Cr, without limits. */
+static void to_signal(const struct ref_video *ref, const double ycc[3], double signal[3])
+{
+    const double *k = ref_video_luma(&ref->shape);
+    if (ref->reshape) {
+        double from[3], parts[3];
+        for (int c = 0; c < 3; c++)
+            from[c] = fmin(fmax(ycc[c], 0), 1);
+        for (int c = 0; c < 3; c++)
+            parts[c] = reshaped(&ref->reshape->curve[c], from, c) - ref->reshape->signal_offset[c];
+        for (int c = 0; c < 3; c++)
+            signal[c] = dot(ref->reshape->signal_matrix + 3 * (size_t)c, parts);
+        return;
+    }
+    signal[2] = ycc[0] + 2 * (1 - k[2]) * ycc[1];
+    signal[0] = ycc[0] + 2 * (1 - k[0]) * ycc[2];
+    signal[1] = (ycc[0] - k[0] * signal[0] - k[2] * signal[2]) / k[1];
 }
 
 void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x, uint32_t y,
                       double signal[3])
 {
     const uint32_t side = ref->shape.scale == COX_SCALE_HALF ? 2 : 1;
-    const double *k = ref_video_luma(&ref->shape);
     double mean[3] = {0, 0, 0};
     for (uint32_t i = 0; i < side * side; i++) {
         double parts[3];
@@ -408,11 +455,8 @@ void ref_video_signal(const struct ref_video *ref, const void *const in[COX_VIDE
             mean[c] += parts[c] / (side * side);
     }
     memcpy(signal, mean, sizeof mean);
-    if (!is_rgb(&ref->shape.in)) {
-        signal[2] = mean[0] + 2 * (1 - k[2]) * mean[1];
-        signal[0] = mean[0] + 2 * (1 - k[0]) * mean[2];
-        signal[1] = (mean[0] - k[0] * signal[0] - k[2] * signal[2]) / k[1];
-    }
+    if (!is_rgb(&ref->shape.in))
+        to_signal(ref, mean, signal);
     for (int c = 0; c < 3; c++)
         if (ref->shape.transfer != COX_TRANSFER_LINEAR)
             signal[c] = fmin(fmax(signal[c], 0), 1);
@@ -513,7 +557,7 @@ static void mean_parts(const struct planes *planes, uint32_t block_x, uint32_t b
         means[part] = 0;
         for (uint32_t j = block_y * down; j < (block_y + 1) * down; j++)
             for (uint32_t i = block_x * across; i < (block_x + 1) * across; i++)
-                means[part] += value_of(format, part, code_within(ref, planes->in, part, (long)i, (long)j)) /
+                means[part] += value_of(ref, part, code_within(ref, planes->in, part, (long)i, (long)j)) /
                                (across * down);
     }
 }
@@ -532,7 +576,6 @@ static double video_stops(const void *user, uint32_t block_x, uint32_t block_y, 
 {
     const struct planes *planes = user;
     const struct ref_video *ref = planes->ref;
-    const double *k = ref_video_luma(&ref->shape);
     double signal[3], ycc[3], sum = 0;
     if (ref->shape.in.layout == COX_VIDEO_GBR) {
         mean_parts(planes, block_x, block_y, side, signal);
@@ -540,9 +583,7 @@ static double video_stops(const void *user, uint32_t block_x, uint32_t block_y, 
     }
     if (!is_rgb(&ref->shape.in)) {
         mean_parts(planes, block_x, block_y, side, ycc);
-        signal[2] = ycc[0] + 2 * (1 - k[2]) * ycc[1];
-        signal[0] = ycc[0] + 2 * (1 - k[0]) * ycc[2];
-        signal[1] = (ycc[0] - k[0] * signal[0] - k[2] * signal[2]) / k[1];
+        to_signal(ref, ycc, signal);
         return stops_of_signal(ref, signal);
     }
     for (uint32_t i = 0; i < side * side; i++) {

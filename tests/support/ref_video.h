@@ -14,11 +14,12 @@ struct ref_video {
     struct cox_video_shape shape;
     uint32_t width, height; /* of the output */
     double white_nits, peak_nits, hlg_peak_nits, gain, strength;
-    double peak;            /* in multiples of SDR white */
-    double fade;            /* luminance from which colours fade */
-    double primaries[3][3]; /* to BT.709 */
-    double detail;          /* COX_OPERATOR_LOCAL */
-    double knee;            /* COX_GAMUT_COMPRESS */
+    double peak;                             /* in multiples of SDR white */
+    double fade;                             /* luminance from which colours fade */
+    double primaries[3][3];                  /* to BT.709 */
+    double detail;                           /* COX_OPERATOR_LOCAL */
+    double knee;                             /* COX_GAMUT_COMPRESS */
+    const struct cox_video_reshape *reshape; /* NULL = none */
 };
 
 /* The size of the output's frames. */

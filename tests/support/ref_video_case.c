@@ -98,6 +98,8 @@ static bool read_word(const char *word, struct cox_video_shape *shape, bool out)
     }
     if (!strcmp(word, "fade"))
         return shape->desaturate_highlights = true;
+    if (!strcmp(word, "reshape"))
+        return shape->reshape = true;
     return read_layout(word, format) || cox_operator_find(word, &shape->op) == COX_OK;
 }
 
@@ -155,10 +157,10 @@ const char *ref_shape_text(const struct cox_video_shape *s)
     at += print_format(text + at, room - (size_t)at, &s->in);
     at += snprintf(text + at, room - (size_t)at, " to %s", size);
     at += print_format(text + at, room - (size_t)at, &s->out);
-    snprintf(text + at, room - (size_t)at, " %s%s%s%s%s%s%s%s%s", cox_operator_name(s->op), transfers[s->transfer],
+    snprintf(text + at, room - (size_t)at, " %s%s%s%s%s%s%s%s%s%s", cox_operator_name(s->op), transfers[s->transfer],
              primaries[s->primaries], matrices[s->matrix], s->desaturate_highlights ? " fade" : "",
              s->dither ? " dither" : "", s->gamut ? " compress" : "", s->scale == COX_SCALE_HALF ? " half" : "",
-             s->encoding ? " srgb" : "");
+             s->encoding ? " srgb" : "", s->reshape ? " reshape" : "");
     return text;
 }
 
@@ -211,6 +213,10 @@ void ref_film_open(struct ref_film *film, cox_runtime *runtime, const struct cox
         add_plane(film, runtime, &in[p], film->shape.in_pitch_bytes[p], false);
         memset(film->frame.planes[p].data, 0xff, film->shape.in_pitch_bytes[p] * in[p].rows);
     }
+    const struct cox_video_plane table = {.row_bytes = COX_VIDEO_RESHAPE_BYTES, .rows = 1};
+    film->out_first = film->in_count + shape->reshape;
+    if (shape->reshape && !like)
+        add_plane(film, runtime, &table, table.row_bytes, false);
     const struct cox_video_plane histogram = {.row_bytes = COX_VIDEO_HISTOGRAM_BYTES, .rows = 1};
     for (uint32_t p = 0; p < film->out_count && pipeline != REF_ANALYSIS; p++)
         add_plane(film, runtime, &out[p], film->shape.out_pitch_bytes[p], true);
@@ -233,7 +239,7 @@ void ref_film_inputs(const struct ref_film *film, void *in[COX_VIDEO_PLANES_MAX]
 
 uint32_t ref_film_output(const struct ref_film *film, uint32_t plane, size_t index, uint32_t y)
 {
-    return ref_video_sample(&film->shape.out, film->frame.planes[film->in_count + plane].data,
+    return ref_video_sample(&film->shape.out, film->frame.planes[film->out_first + plane].data,
                             film->shape.out_pitch_bytes[plane], index, y);
 }
 
@@ -267,6 +273,71 @@ void ref_film_put_sample(const struct ref_film *film, uint32_t plane, uint32_t r
     }
     const uint16_t word = (uint16_t)(format->msb_aligned ? code << (16 - format->depth) : code);
     memcpy(at + 2 * index, &word, 2);
+}
+
+static double random_between(uint32_t *seed, double least, double most)
+{
+    return least + (most - least) * random_short_below(seed, 10001) / 10000;
+}
+
+/* Pieces from a value at each end, and a bow between. */
+static void draw_polynomials(struct cox_reshape_curve *curve, uint32_t *seed)
+{
+    double at = random_between(seed, 0, 1) * 0.1;
+    for (uint32_t i = 0; i < curve->piece_count; i++) {
+        struct cox_reshape_piece *piece = &curve->piece[i];
+        const double from = i ? piece->from : curve->least;
+        const double to = i + 1 < curve->piece_count ? piece[1].from : curve->most;
+        const double rise = (to - from) * random_between(seed, 0.4, 1.4);
+        const double slope = rise / (to - from), bow = random_between(seed, -0.5, 0.5);
+        piece->kind = COX_RESHAPE_POLYNOMIAL;
+        piece->c[0] = at - slope * from + bow * from * to;
+        piece->c[1] = slope - bow * (from + to);
+        piece->c[2] = bow;
+        at += rise;
+    }
+}
+
+void ref_reshape_draw(struct cox_video_reshape *reshape, uint32_t pieces, uint32_t *seed)
+{
+    static const double ipt[9] = {8192, 799, 1681, 8192, -933, 1091, 8192, 267, -5545};
+    static const double light[9] = {3.23, -2.33, 0.1, -0.74, 1.87, -0.13, 0.02, -0.06, 1.04};
+    static const double ycc[9] = {9574, 0, 13802, 9574, -1540, -5348, 9574, 17610, 0};
+    const bool profile_5 = random_short_below(seed, 2);
+
+    memset(reshape, 0, sizeof *reshape);
+    for (int c = 0; c < 3; c++) {
+        struct cox_reshape_curve *curve = &reshape->curve[c];
+        curve->piece_count = 1 + random_short_below(seed, pieces);
+        curve->most = 1 - 1.0 / 1024;
+        for (uint32_t i = 0; i < curve->piece_count; i++)
+            curve->piece[i].from = i * 1024 / curve->piece_count / 1024.0;
+        if (random_short_below(seed, 2)) {
+            curve->least = 1.0 / 64;
+            curve->most = 1 - 1.0 / 64;
+        }
+        draw_polynomials(curve, seed);
+        if (c == 0 || curve->piece_count > 1)
+            continue;
+        curve->piece[0].kind = COX_RESHAPE_MMR;
+        const uint32_t orders = 1 + random_short_below(seed, 3);
+        for (uint32_t i = 0; i < 7; i++)
+            for (uint32_t order = 0; order < 3; order++)
+                curve->piece[0].c[1 + 3 * i + order] = order < orders ? random_between(seed, -0.2, 0.2) : 0;
+        curve->piece[0].c[1 + 3 * c] += 1;
+    }
+
+    for (int i = 0; i < 9; i++) {
+        reshape->signal_matrix[i] = (profile_5 ? ipt : ycc)[i] / 8192;
+        reshape->light_matrix[i] = profile_5 ? light[i] : i % 4 == 0;
+    }
+    reshape->signal_offset[0] = profile_5 ? 0 : 1.0 / 16;
+    reshape->signal_offset[1] = reshape->signal_offset[2] = 0.5;
+}
+
+void ref_film_put_reshape(const struct ref_film *film, const struct cox_video_reshape *reshape)
+{
+    bits_need(cox_video_reshape_table(reshape, film->frame.planes[film->in_count].data), "a reshaping");
 }
 
 static bool is_rgb(const struct cox_video_format *format)

@@ -17,7 +17,7 @@
  *             p010, p210          semi-planar, 10 bits, or as many as it says
  *             rgba8, bgra16, gbrp12, v210
  *           followed by values other than the default: centre, topleft, full
- *   WORD    the name of an operator; hlg, light (linear), fade, dither, compress, half, srgb; primaries: bt709, p3,
+ *   WORD    the name of an operator; hlg, light (linear), fade, dither, compress, half, srgb, reshape; primaries: bt709, p3,
  *           dci, 525, 625; the matrix: matrix2020, matrix709, matrix601
  *
  * A text that cannot be read ends the program. */
@@ -41,6 +41,7 @@ struct ref_film {
     struct cox_video_shape shape; /* with its pitches */
     uint32_t width, height;       /* of the output */
     uint32_t in_count, out_count;
+    uint32_t out_first;      /* index of the first plane out; a reshaping's table is before it */
     uint32_t histogram;      /* index of its plane */
     struct bits_frame frame; /* planes in, planes out, histogram, and the scratch of the pipeline */
     struct cox__pipeline_storage storage;
@@ -79,6 +80,13 @@ void ref_film_put_sample(const struct ref_film *film, uint32_t plane, uint32_t r
 
 /* Eight rows each of noise, a ramp of grey, blocks of saturated colours, and the ends of the scale. */
 void ref_film_fill_stripes(const struct ref_film *film, uint32_t seed);
+
+/* Draw a reshaping: curves near the identity that have up to `pieces` pieces, of both kinds, and the colours of Dolby
+ * Vision's profile 5 or 8. The curves are continuous. */
+void ref_reshape_draw(struct cox_video_reshape *reshape, uint32_t pieces, uint32_t *seed);
+
+/* Write the table of a reshaping to a film of such a shape. */
+void ref_film_put_reshape(const struct ref_film *film, const struct cox_video_reshape *reshape);
 
 /* Films for the operator `local`: each layout, depth, subsampling and transfer at least once. */
 enum { REF_LOCAL_FILMS = 11 };

@@ -185,6 +185,8 @@ static inline void film_run_in(cox_session *session, struct ref_film *film, enum
     uint32_t count = 0;
     struct cox_constants params;
     cr_assert_eq(cox_video_prepare(&film->shape, settings, &params), COX_OK, "%s", text);
+    if (film->shape.reshape)
+        ref_film_put_reshape(film, settings->reshape);
     for (uint32_t p = 0; p < film->frame.count; p++) {
         const struct bits_plane *plane = &film->frame.planes[p];
         if (plane->written && pipeline == (p == film->histogram ? REF_MAPPING : REF_ANALYSIS))

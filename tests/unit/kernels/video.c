@@ -127,7 +127,7 @@ static bool low_bits_clear(const struct ref_film *film)
 {
     const uint32_t depth = film->shape.out.depth;
     for (uint32_t p = 0; p < film->out_count && film->shape.out.msb_aligned; p++) {
-        const struct bits_plane *plane = &film->frame.planes[film->in_count + p];
+        const struct bits_plane *plane = &film->frame.planes[film->out_first + p];
         for (size_t i = 0; i < plane->rows * plane->row_bytes; i += 2) {
             uint16_t word;
             memcpy(&word, bits_row(plane, (uint32_t)(i / plane->row_bytes)) + i % plane->row_bytes, 2);
@@ -295,6 +295,37 @@ DEVICE_TEST(video, keeps_its_promise_with_any_primaries_and_matrix)
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         const struct cox_video_shape shape = ref_shape(texts[i]);
         trial_new(&trials, &shape, 0);
+    }
+    expect_all_right(&trials);
+}
+
+/* Every layout of Y'CbCr, both changes of size, the operator `local`, and the histogram's pipeline. Each picture has
+ * its own reshaping. */
+DEVICE_TEST(video, reshapes_as_the_reference_does)
+{
+    static const char *const texts[] = {
+        "320x200 yuv420p10 to yuv420p8 hable reshape",
+        "130x66 yuv420p10 topleft to yuv420p10 bt2390 reshape compress fade",
+        "131x67 yuv420p12 centre to rgba8 hable reshape srgb",
+        "67x34 yuv444p10 to yuv444p10 mobius reshape",
+        "320x200 p010 to nv12 hable reshape dither",
+        "96x64 v210 to p210 bt2390 reshape",
+        "128x64 yuv422p10 to yuv422p8 hable reshape half",
+        "66x34 yuv420p10 to 44x22 yuv420p8 hable reshape",
+        "200x120 yuv420p10 to yuv420p8 local reshape",
+        "64x64 yuv420p8 to yuv420p8 clip reshape",
+    };
+    static struct trials trials;
+    static struct cox_video_reshape reshapes[COUNT_OF(texts)][PICTURES_MAX];
+    uint32_t seed = 31;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        const struct cox_video_shape shape = ref_shape(texts[i]);
+        struct trial *trial = trial_new(&trials, &shape, i % 3);
+        trial->pictures = 6;
+        for (uint32_t p = 0; p < trial->pictures; p++) {
+            ref_reshape_draw(&reshapes[i][p], p % 2 ? COX_RESHAPE_PIECES_MAX : 1, &seed);
+            trial->settings[p] = (struct cox_video_settings){.sdr_white_nits = 100, .reshape = &reshapes[i][p]};
+        }
     }
     expect_all_right(&trials);
 }

@@ -15,7 +15,7 @@ static void out_as_in(const struct ref_film *film, struct cox_video_shape *shape
     shape->in = film->shape.out;
     memcpy(shape->in_pitch_bytes, film->shape.out_pitch_bytes, sizeof shape->in_pitch_bytes);
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
-        planes[p] = p < film->out_count ? film->frame.planes[film->in_count + p].data : NULL;
+        planes[p] = p < film->out_count ? film->frame.planes[film->out_first + p].data : NULL;
 }
 
 /* The last column or row of one part of a frame. */
