@@ -329,14 +329,6 @@ static bool set_light(struct film *film, uint64_t n)
     return status == COX_OK || fail(film, "cannot set its peak or gain", status, n);
 }
 
-/* Whether frames of both shapes have the same colours. */
-static bool same_colours(const struct cox_video_shape *a, const struct cox_video_shape *b)
-{
-    return a->transfer == b->transfer && a->primaries == b->primaries && a->matrix == b->matrix &&
-           a->gamut == b->gamut && a->in.range == b->in.range &&
-           a->in.chroma_location == b->in.chroma_location;
-}
-
 /* The film ends before the next frame, as if that could not be read. */
 static bool refuse(struct film *film, const struct error *why)
 {
@@ -361,7 +353,7 @@ static bool follow_colours(struct film *film, uint64_t n)
         return refuse(film, &error);
 
     film->colours = *colours;
-    if (same_colours(&film->plan.shape, &before))
+    if (film_same_colours(&film->plan.shape, &before))
         return true;
 
     if (n && !film->changes++)

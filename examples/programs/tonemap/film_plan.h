@@ -23,6 +23,15 @@ struct film_chosen {
     bool transfer, primaries, range, gamut;
 };
 
+/* Whether frames of both shapes have the same colours: where they differ, the curve starts again. */
+static inline bool film_same_colours(const struct cox_video_shape *a,
+                                     const struct cox_video_shape *b)
+{
+    return a->transfer == b->transfer && a->primaries == b->primaries && a->matrix == b->matrix &&
+           a->gamut == b->gamut && a->in.range == b->in.range &&
+           a->in.chroma_location == b->in.chroma_location;
+}
+
 struct film_plan {
     cox_runtime *runtime;
     struct video_input *input;

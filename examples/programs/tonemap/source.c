@@ -308,8 +308,14 @@ bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame
 {
     const bool assumed = from->assumed;
     struct error why;
-    if (!choose_colours(from, plan, colours, &why))
+    if (!choose_colours(from, plan, colours, &why)) {
+        if (from->assumed && colours->other_transfer[0])
+            error_set(&why,
+                      "not HDR video (transfer %s); end before it with --frames, or begin "
+                      "after it with --start",
+                      colours->other_transfer);
         return error_set(error, "frame %" PRIu64 " (the first is 0): %s", frame, why.text);
+    }
 
     if (!assumed && from->assumed && from->format->can_name_colours)
         message_warning("%s: from frame %" PRIu64 " on it names no transfer curve and is taken for "
