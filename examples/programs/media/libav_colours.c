@@ -10,6 +10,8 @@
 
 #include "libav_input.h"
 
+#include <libavutil/mastering_display_metadata.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,27 +93,6 @@ static bool is_compatible_hlg(enum AVColorTransferCharacteristic frames,
             container == AVCOL_TRC_BT709);
 }
 
-static void compare(struct video_format *format, const struct libav_colours *frames,
-                    const struct libav_colours *container)
-{
-    if (names_primaries(frames->primaries) && names_primaries(container->primaries) &&
-        frames->primaries != container->primaries)
-        note_conflict(format, "primaries", lib.av_color_primaries_name(frames->primaries),
-                      lib.av_color_primaries_name(container->primaries));
-    if (names_transfer(frames->transfer) && names_transfer(container->transfer) &&
-        frames->transfer != container->transfer &&
-        !is_compatible_hlg(frames->transfer, container->transfer))
-        note_conflict(format, "transfer", lib.av_color_transfer_name(frames->transfer),
-                      lib.av_color_transfer_name(container->transfer));
-    if (names_matrix(frames->matrix) && names_matrix(container->matrix) &&
-        frames->matrix != container->matrix)
-        note_conflict(format, "matrix", lib.av_color_space_name(frames->matrix),
-                      lib.av_color_space_name(container->matrix));
-    if (frames->range && container->range && frames->range != container->range)
-        note_conflict(format, "range", lib.av_color_range_name(frames->range),
-                      lib.av_color_range_name(container->range));
-}
-
 /* Each property from the frames, else from the container. */
 static struct libav_colours merge(const struct libav_colours *frames,
                                   const struct libav_colours *container)
@@ -143,53 +124,113 @@ static bool is_rgb(enum cox_video_layout layout)
 }
 
 /* The library's primaries and matrix. False if it does not have the matrix. */
-static bool take_space(struct video_format *format, const struct libav_colours *colours,
+static bool take_space(struct video_colours *colours, const struct libav_colours *named, bool rgb,
                        struct error *error)
 {
-    const bool rgb = colours->matrix == AVCOL_SPC_RGB;
     enum cox_primaries primaries;
     enum cox_matrix matrix;
-    if (!cox_av_colours(AVCOL_PRI_UNSPECIFIED, colours->matrix, &primaries, &matrix) ||
-        (rgb && !is_rgb(format->pixel.layout)))
+    if (!cox_av_colours(AVCOL_PRI_UNSPECIFIED, named->matrix, &primaries, &matrix) ||
+        (named->matrix == AVCOL_SPC_RGB && !rgb))
         return error_set(error,
                          "unsupported colour matrix %s; supported: bt2020nc, bt709, smpte170m, "
                          "bt470bg",
-                         libav_name(lib.av_color_space_name(colours->matrix)));
+                         libav_name(lib.av_color_space_name(named->matrix)));
 
     /* The matrix says which primaries are meant if nothing else does. */
-    format->primaries = primaries;
-    format->matrix = matrix;
-    format->has_primaries = matrix != COX_MATRIX_AUTO;
-    if (colours->primaries == AVCOL_PRI_UNSPECIFIED)
+    colours->primaries = primaries;
+    colours->matrix = matrix;
+    colours->has_primaries = matrix != COX_MATRIX_AUTO;
+    if (named->primaries == AVCOL_PRI_UNSPECIFIED)
         return true;
 
-    format->has_primaries = cox_av_colours(colours->primaries, colours->matrix, &format->primaries,
-                                           &matrix);
-    if (!format->has_primaries)
-        snprintf(format->other_primaries, sizeof format->other_primaries, "%s",
-                 libav_name(lib.av_color_primaries_name(colours->primaries)));
+    colours->has_primaries = cox_av_colours(named->primaries, named->matrix, &colours->primaries,
+                                            &matrix);
+    if (!colours->has_primaries)
+        snprintf(colours->other_primaries, sizeof colours->other_primaries, "%s",
+                 libav_name(lib.av_color_primaries_name(named->primaries)));
     return true;
 }
 
-bool libav_take_colours(struct video_format *format, const struct libav *libav,
-                        enum AVColorTransferCharacteristic *transfer, struct error *error)
+static void take_light(struct video_colours *colours, const AVMasteringDisplayMetadata *display,
+                       const AVContentLightMetadata *content)
 {
-    const struct libav_colours frames = colours_of_frame(libav);
-    const struct libav_colours colours = merge(&frames, &libav->named);
-    compare(format, &frames, &libav->named);
+    if (display && display->has_luminance && display->max_luminance.den)
+        colours->mastering_peak_nits = fmax(av_q2d(display->max_luminance), 0);
+    if (content)
+        colours->max_cll_nits = content->MaxCLL;
+}
 
-    const bool is_hlg = colours.transfer == AVCOL_TRC_ARIB_STD_B67;
-    *transfer = colours.transfer;
-    format->has_transfer = is_hlg || colours.transfer == AVCOL_TRC_SMPTE2084;
-    format->transfer = is_hlg ? COX_TRANSFER_HLG : COX_TRANSFER_PQ;
+/* What the container says about light, then what the frame says. */
+static void take_metadata(struct video_colours *colours, const struct libav *libav)
+{
+    enum { STREAM_DISPLAY_BYTES = offsetof(AVMasteringDisplayMetadata, has_luminance) };
+    const AVStream *stream = libav->container->streams[libav->stream];
 
-    format->has_range = colours.range == AVCOL_RANGE_MPEG || colours.range == AVCOL_RANGE_JPEG;
-    if (colours.range == AVCOL_RANGE_JPEG)
-        format->pixel.range = COX_RANGE_FULL;
-    else if (colours.range == AVCOL_RANGE_MPEG)
-        format->pixel.range = COX_RANGE_LIMITED;
-    format->pixel.chroma_location = cox_av_site(colours.site);
-    return take_space(format, &colours, error);
+    take_light(colours,
+               libav_stream_data(stream, AV_PKT_DATA_MASTERING_DISPLAY_METADATA,
+                                 STREAM_DISPLAY_BYTES),
+               libav_stream_data(stream, AV_PKT_DATA_CONTENT_LIGHT_LEVEL,
+                                 sizeof(AVContentLightMetadata)));
+    take_light(colours,
+               libav_frame_data(libav->frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA,
+                                sizeof(AVMasteringDisplayMetadata)),
+               libav_frame_data(libav->frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL,
+                                sizeof(AVContentLightMetadata)));
+}
+
+static void take_transfer(struct video_colours *colours,
+                          enum AVColorTransferCharacteristic transfer)
+{
+    const bool is_hlg = transfer == AVCOL_TRC_ARIB_STD_B67;
+    colours->has_transfer = is_hlg || transfer == AVCOL_TRC_SMPTE2084;
+    colours->transfer = is_hlg ? COX_TRANSFER_HLG : COX_TRANSFER_PQ;
+
+    if (!colours->has_transfer && transfer != AVCOL_TRC_UNSPECIFIED)
+        snprintf(colours->other_transfer, sizeof colours->other_transfer, "%s",
+                 libav_name(lib.av_color_transfer_name(transfer)));
+}
+
+bool libav_take_colours(struct video_colours *colours, const struct libav *libav,
+                        struct error *error)
+{
+    const struct libav_colours frame = colours_of_frame(libav);
+    const struct libav_colours named = merge(&frame, &libav->named);
+    struct cox_video_format pixel = {0};
+
+    cox_av_format(libav->frame->format, &pixel);
+    *colours = (struct video_colours){.range = pixel.range,
+                                      .chroma_location = cox_av_site(named.site)};
+    take_transfer(colours, named.transfer);
+
+    colours->has_range = named.range == AVCOL_RANGE_MPEG || named.range == AVCOL_RANGE_JPEG;
+    if (named.range == AVCOL_RANGE_JPEG)
+        colours->range = COX_RANGE_FULL;
+    else if (named.range == AVCOL_RANGE_MPEG)
+        colours->range = COX_RANGE_LIMITED;
+    take_metadata(colours, libav);
+    return take_space(colours, &named, is_rgb(pixel.layout), error);
+}
+
+void libav_compare_colours(struct video_format *format, const struct libav *libav)
+{
+    const struct libav_colours of_frame = colours_of_frame(libav), *frames = &of_frame,
+                               *container = &libav->named;
+    if (names_primaries(frames->primaries) && names_primaries(container->primaries) &&
+        frames->primaries != container->primaries)
+        note_conflict(format, "primaries", lib.av_color_primaries_name(frames->primaries),
+                      lib.av_color_primaries_name(container->primaries));
+    if (names_transfer(frames->transfer) && names_transfer(container->transfer) &&
+        frames->transfer != container->transfer &&
+        !is_compatible_hlg(frames->transfer, container->transfer))
+        note_conflict(format, "transfer", lib.av_color_transfer_name(frames->transfer),
+                      lib.av_color_transfer_name(container->transfer));
+    if (names_matrix(frames->matrix) && names_matrix(container->matrix) &&
+        frames->matrix != container->matrix)
+        note_conflict(format, "matrix", lib.av_color_space_name(frames->matrix),
+                      lib.av_color_space_name(container->matrix));
+    if (frames->range && container->range && frames->range != container->range)
+        note_conflict(format, "range", lib.av_color_range_name(frames->range),
+                      lib.av_color_range_name(container->range));
 }
 
 #endif

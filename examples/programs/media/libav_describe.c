@@ -8,17 +8,10 @@
 #include "video_format.h"
 
 #include <libavutil/dovi_meta.h>
-#include <libavutil/mastering_display_metadata.h>
 #include <libavutil/pixdesc.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static const void *frame_data(const AVFrame *frame, enum AVFrameSideDataType type, size_t bytes)
-{
-    const AVFrameSideData *found = lib.av_frame_get_side_data(frame, type);
-    return found && found->size >= bytes ? found->data : NULL;
-}
 
 static bool is_interlaced(const AVFrame *frame)
 {
@@ -29,31 +22,6 @@ static bool is_interlaced(const AVFrame *frame)
 #endif
 }
 
-static void take_light(struct video_format *format, const AVMasteringDisplayMetadata *display,
-                       const AVContentLightMetadata *content)
-{
-    if (display && display->has_luminance && display->max_luminance.den)
-        format->mastering_peak_nits = fmax(av_q2d(display->max_luminance), 0);
-    if (content)
-        format->max_cll_nits = content->MaxCLL;
-}
-
-static void take_metadata(struct video_format *format, const AVStream *stream, const AVFrame *frame)
-{
-    enum { STREAM_DISPLAY_BYTES = offsetof(AVMasteringDisplayMetadata, has_luminance) };
-
-    take_light(format,
-               libav_stream_data(stream, AV_PKT_DATA_MASTERING_DISPLAY_METADATA,
-                                 STREAM_DISPLAY_BYTES),
-               libav_stream_data(stream, AV_PKT_DATA_CONTENT_LIGHT_LEVEL,
-                                 sizeof(AVContentLightMetadata)));
-    take_light(format,
-               frame_data(frame, AV_FRAME_DATA_MASTERING_DISPLAY_METADATA,
-                          sizeof(AVMasteringDisplayMetadata)),
-               frame_data(frame, AV_FRAME_DATA_CONTENT_LIGHT_LEVEL,
-                          sizeof(AVContentLightMetadata)));
-}
-
 /* A display matrix maps x, y of the frame to m[0] x + m[3] y and m[1] x + m[4] y. */
 static void take_turn(struct video_turn *turn, const AVStream *stream, const AVFrame *frame)
 {
@@ -61,7 +29,7 @@ static void take_turn(struct video_turn *turn, const AVStream *stream, const AVF
     int32_t m[9];
     const void *matrix = libav_stream_data(stream, AV_PKT_DATA_DISPLAYMATRIX, MATRIX_BYTES);
     if (!matrix)
-        matrix = frame_data(frame, AV_FRAME_DATA_DISPLAYMATRIX, MATRIX_BYTES);
+        matrix = libav_frame_data(frame, AV_FRAME_DATA_DISPLAYMATRIX, MATRIX_BYTES);
     if (!matrix)
         return;
 
@@ -159,9 +127,8 @@ static bool check_picture(const AVStream *stream, const AVFrame *frame,
     return true;
 }
 
-/* "hevc in matroska", and the transfer if it is not one that the program maps. */
-static void describe_for_people(struct video_input *input,
-                                enum AVColorTransferCharacteristic transfer)
+/* "hevc in matroska". */
+static void describe_for_people(struct video_input *input)
 {
     const struct libav *libav = input->state;
     const char *container = libav->container->iformat->name;
@@ -169,12 +136,7 @@ static void describe_for_people(struct video_input *input,
     const int letters = (int)strcspn(container, ","), most = letters < 16 ? letters : 16;
     char prefix[64];
 
-    input->format.other_transfer = !input->format.has_transfer && transfer != AVCOL_TRC_UNSPECIFIED;
-    if (input->format.other_transfer)
-        snprintf(prefix, sizeof prefix, "%.16s in %.*s, transfer %.16s", codec, most, container,
-                 libav_name(lib.av_color_transfer_name(transfer)));
-    else
-        snprintf(prefix, sizeof prefix, "%.16s in %.*s", codec, most, container);
+    snprintf(prefix, sizeof prefix, "%.16s in %.*s", codec, most, container);
     video_describe(&input->format, prefix);
 }
 
@@ -184,14 +146,15 @@ bool libav_describe(struct video_input *input, struct error *error)
     AVFrame *frame = libav->frame;
     AVStream *stream = libav->container->streams[libav->stream];
     struct video_format *format = &input->format;
-    enum AVColorTransferCharacteristic transfer;
-
     if (!check_picture(stream, frame, &format->pixel, error) ||
         !video_planes_of(&input->planes, &format->pixel, (uint64_t)frame->width,
                          (uint64_t)frame->height, error) ||
-        !libav_take_colours(format, libav, &transfer, error))
+        !libav_take_colours(&format->colours, libav, error))
         return false;
 
+    format->pixel.range = format->colours.range;
+    format->pixel.chroma_location = format->colours.chroma_location;
+    libav_compare_colours(format, libav);
     libav->samples = frame->format;
     format->can_name_colours = true;
     format->usually_sdr = is_usually_sdr(libav);
@@ -205,13 +168,12 @@ bool libav_describe(struct video_input *input, struct error *error)
     format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream, frame));
     format->frames = count_frames(libav->container, stream, rate);
     take_turn(&format->turn, stream, frame);
-    take_metadata(format, stream, frame);
 
     const AVDictionaryEntry *piece = lib.av_dict_get(libav->container->metadata, "COXSWAIN_PIECE",
                                                      NULL, 0);
     if (piece)
         snprintf(format->piece, sizeof format->piece, "%s", piece->value);
-    describe_for_people(input, transfer);
+    describe_for_people(input);
     return true;
 }
 

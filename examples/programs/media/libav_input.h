@@ -69,6 +69,14 @@ static inline const char *libav_name(const char *name)
     return name ? name : "unknown";
 }
 
+/* Side data of a frame, at least `bytes` long. NULL if the frame has no such data. */
+static inline const void *libav_frame_data(const AVFrame *frame, enum AVFrameSideDataType type,
+                                           size_t bytes)
+{
+    const AVFrameSideData *found = lib.av_frame_get_side_data(frame, type);
+    return found && found->size >= bytes ? found->data : NULL;
+}
+
 /* --- libav_probe.c ---------------------------------------------------------------------------- */
 
 /* How many bytes of a Matroska or MPEG-TS file are missing from its end. libavformat does not report
@@ -104,8 +112,8 @@ enum video_read libav_decode_next(struct video_input *input, struct error *error
 
 /* --- libav_read.c ----------------------------------------------------------------------------- */
 
-/* Decode the next frame and check that it has the first one's size and samples. Its time does not
- * count for the frame rate if it is `skipped`. */
+/* Decode the next frame, check that it has the first one's size and samples, and take its time and
+ * colours. Its time does not count for the frame rate if it is `skipped`. */
 enum video_read libav_next_frame(struct video_input *input, bool skipped, struct error *error);
 
 void libav_copy_rows(const struct video_planes *planes, const AVFrame *from, void *const memory[],
@@ -135,11 +143,13 @@ int libav_get_buffer(AVCodecContext *decoder, AVFrame *frame, int flags);
 
 /* --- libav_colours.c -------------------------------------------------------------------------- */
 
-/* Fill the format's transfer, primaries, matrix, range and chroma location, which the frame and the
- * container name. `format->pixel` has the frame's samples. Sets `*transfer` to what is named. False
- * if the program would show the frame in wrong colours. */
-bool libav_take_colours(struct video_format *format, const struct libav *libav,
-                        enum AVColorTransferCharacteristic *transfer, struct error *error);
+/* The colours of the decoded frame, which it and the container name. False if the program would show
+ * the frame in wrong colours. */
+bool libav_take_colours(struct video_colours *colours, const struct libav *libav,
+                        struct error *error);
+
+/* Fill `format->conflict`: where the decoded frame and the container name different colours. */
+void libav_compare_colours(struct video_format *format, const struct libav *libav);
 
 /* --- libav_describe.c ------------------------------------------------------------------------- */
 

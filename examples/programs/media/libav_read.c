@@ -62,7 +62,7 @@ static void note_gap(struct video_input *input, bool skipped)
     struct libav *libav = input->state;
     if (skipped)
         libav->gaps.before = FRAME_GAPS_NO_TIME;
-    frame_gaps_add(&libav->gaps, input->next_frame, input->time);
+    frame_gaps_add(&libav->gaps, input->next_frame, input->frame.time);
 }
 
 enum video_read libav_next_frame(struct video_input *input, bool skipped, struct error *error)
@@ -76,8 +76,14 @@ enum video_read libav_next_frame(struct video_input *input, bool skipped, struct
     libav->waiting = false;
     if (!same_picture(input, libav->frame, what, sizeof what))
         return libav_fail_frame(input, what, 0, error);
-    input->time = libav->frame->best_effort_timestamp;
-    note_time(input, skipped ? AV_NOPTS_VALUE : input->time);
+
+    struct video_frame *about = &input->frame;
+    struct error wrong;
+    if (!libav_take_colours(&about->colours, libav, &wrong))
+        return libav_fail_frame(input, wrong.text, 0, error);
+
+    about->time = libav->frame->best_effort_timestamp;
+    note_time(input, skipped ? AV_NOPTS_VALUE : about->time);
     note_gap(input, skipped);
     return VIDEO_READ_FRAME;
 }

@@ -39,7 +39,7 @@ struct muxed_params {
 bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_params *params,
                 const struct video_format *format, struct error *error);
 
-/* Encode the next frame, which is copied once. `time` is that of video_input_time. Blocks while the
+/* Encode the next frame, which is copied once. `time` is that of struct video_frame. Blocks while the
  * encoder takes no more. */
 bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
                  const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error);

@@ -28,6 +28,25 @@ struct video_rational {
 
 enum { VIDEO_PIECE_BYTES = 128 };
 
+/* Which colours frames have, as their stream names them. A stream may change them at any frame. */
+struct video_colours {
+    bool has_range, has_transfer, has_primaries;
+    enum cox_transfer transfer;
+    enum cox_primaries primaries;
+    enum cox_matrix matrix;
+    enum cox_color_range range;
+    enum cox_chroma_location chroma_location;
+
+    /* A named transfer that is neither PQ nor HLG, so that the frames are not HDR; named primaries
+     * that the library does not have. has_transfer or has_primaries is false then. "" = none. */
+    char other_transfer[24], other_primaries[24];
+
+    double mastering_peak_nits; /* of the mastering display; not checked; 0 = unknown */
+    double max_cll_nits;        /* the brightest pixel; not checked; 0 = unknown */
+};
+
+bool video_colours_equal(const struct video_colours *a, const struct video_colours *b);
+
 /* How a frame becomes upright: rows and columns are exchanged first, then the result is mirrored. */
 struct video_turn {
     bool transposed;
@@ -44,19 +63,10 @@ struct video_format {
     struct video_turn turn;       /* makes the picture upright */
     char interlacing;             /* y4m's letter: 'p' progressive, '?' unknown */
 
-    /* What the stream itself says. */
-    bool has_range, has_transfer, has_primaries;
-    bool other_transfer;   /* its transfer is neither PQ nor HLG: it is not HDR video. See `text` */
-    bool can_name_colours; /* a container */
-    bool usually_sdr;      /* its codec and size are hardly ever HDR */
-    enum cox_transfer transfer;
-    enum cox_primaries primaries;
-    enum cox_matrix matrix;
-    char other_primaries[24]; /* named, but unknown to the library: "film"; then has_primaries is
-                               * false */
-    char conflict[192];       /* where container and frames name different colours; "" = nowhere */
-    double mastering_peak_nits; /* of the mastering display; not checked; 0 = unknown */
-    double max_cll_nits;        /* the film's brightest pixel; not checked; 0 = unknown */
+    struct video_colours colours; /* of the first frame; `pixel` has its range and location too */
+    bool can_name_colours;        /* a container */
+    bool usually_sdr;             /* its codec and size are hardly ever HDR */
+    char conflict[192]; /* where container and first frame name different colours; "" = nowhere */
 
     bool light;                    /* half floats of linear light */
     uint64_t frames;               /* 0 = unknown (a pipe) */
@@ -177,11 +187,17 @@ void video_input_return(struct video_input *input, cox_buffer *planes[COX_VIDEO_
  * that lends nothing. */
 void video_input_reclaim(struct video_input *input);
 
-/* --- Times, and what produces the frames ------------------------------------------------------ */
+/* --- What frames carry, and what produces them ------------------------------------------------ */
 
-/* The presentation time of the last frame, in ticks of the format. From the thread that reads. */
+/* What a frame carries along with its samples. */
 #define VIDEO_NO_TIME INT64_MIN
-int64_t video_input_time(const struct video_input *input);
+struct video_frame {
+    int64_t time; /* when it is shown, in ticks of the format */
+    struct video_colours colours;
+};
+
+/* The last frame that was read or skipped. From the thread that reads. */
+const struct video_frame *video_input_frame(const struct video_input *input);
 
 /* Whether the intervals between the frames that were read (not skipped) differ. Only containers
  * have times. From any thread. */

@@ -201,9 +201,9 @@ void video_input_reclaim(struct video_input *input)
     input->lends_to = NULL;
 }
 
-int64_t video_input_time(const struct video_input *input)
+const struct video_frame *video_input_frame(const struct video_input *input)
 {
-    return input->time;
+    return &input->frame;
 }
 
 bool video_input_rate_varies(const struct video_input *input)

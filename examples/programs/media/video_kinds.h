@@ -73,7 +73,7 @@ struct video_input {
     bool cut;                     /* the file ends before it should */
     uint64_t samples;             /* y4m and raw: the offset of the last frame's samples */
     cox_runtime *lends_to;        /* NULL = frames are read */
-    int64_t time;                 /* of the last frame; unchanged by readers without times */
+    struct video_frame frame;     /* the last one; only containers change it */
     struct video_writers writers; /* of video_input_producer alone */
     atomic_bool rate_varies;
     bool failed; /* every further read fails the same way */

@@ -110,7 +110,7 @@ static struct video_input *allocate(struct error *error)
     }
 
     input->watch_fd = -1;
-    input->time = VIDEO_NO_TIME;
+    input->frame.time = VIDEO_NO_TIME;
     video_source_open_memory(&input->source, NULL, 0);
     return input;
 }
@@ -133,6 +133,19 @@ static void watch(struct video_input *input)
         video_input_unwatch(input); /* a pipe's writer must see that its reader has gone */
 }
 
+/* Read the header. Frames have its colours, unless the reader finds others. */
+static bool open_reader(struct video_input *input, struct error *error)
+{
+    if (!input->reader->open(input, error))
+        return false;
+
+    struct video_format *format = &input->format;
+    format->colours.range = format->pixel.range;
+    format->colours.chroma_location = format->pixel.chroma_location;
+    input->frame.colours = format->colours;
+    return true;
+}
+
 bool video_input_open(struct video_input **out, const char *path, const struct video_raw *raw,
                       struct error *error)
 {
@@ -152,7 +165,7 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
         goto fail;
     if (input->reader->from_source && !video_source_open(&input->source, path, error))
         goto fail;
-    if (!input->reader->open(input, error))
+    if (!open_reader(input, error))
         goto fail;
 
     input->path = NULL;
@@ -179,7 +192,7 @@ bool video_input_open_memory(struct video_input **out, const void *data, size_t 
         take_raw(input, raw);
     else
         input->reader = &video_reader_y4m;
-    if (!input->reader->open(input, error)) {
+    if (!open_reader(input, error)) {
         free(input);
         return false;
     }

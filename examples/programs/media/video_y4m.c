@@ -157,7 +157,7 @@ static bool take_extension(const struct tag *tag, struct video_format *format, s
     if (!full && strcmp(value, "LIMITED"))
         return fail_tag(tag, "neither LIMITED nor FULL", error);
     format->pixel.range = full ? COX_RANGE_FULL : COX_RANGE_LIMITED;
-    format->has_range = true;
+    format->colours.has_range = true;
     return true;
 }
 

@@ -32,6 +32,7 @@ struct analysis {
     struct devices devices;
     struct range range;
     struct part_writer part;
+    struct video_colours colours; /* of the last frame; those of the session */
     uint64_t counted, began_ns;
     cox_session *session;
     struct cox_constants constants;
@@ -127,7 +128,7 @@ static bool take(struct analysis *analysis, uint64_t n)
     if (analysis->in.lent &&
         !video_input_kept(analysis->from.input, film_side_planes(&analysis->in, n), &error))
         return message_file_error(analysis->options->input, &error);
-    return part_add(&analysis->part, cox_buffer_data(slot->histogram));
+    return part_add(&analysis->part, &analysis->from.plan, cox_buffer_data(slot->histogram));
 }
 
 static bool submit(struct analysis *analysis, uint64_t n)
@@ -151,6 +152,36 @@ static bool submit(struct analysis *analysis, uint64_t n)
     return slot->busy || message_status_error("cannot submit a frame", status);
 }
 
+/* Take all frames in flight, the oldest first. */
+static bool take_all(struct analysis *analysis, uint64_t submitted)
+{
+    bool good = true;
+    for (uint64_t i = 0; i < SLOTS; i++)
+        good = take(analysis, submitted + i) && good;
+    return good;
+}
+
+/* If frame `n` of the range names other colours than the frame before, make a session for them. */
+static bool follow_colours(struct analysis *analysis, uint64_t n)
+{
+    struct source *from = &analysis->from;
+    const struct video_colours *colours = &video_input_frame(from->input)->colours;
+    const struct cox_video_shape before = from->plan.shape;
+    struct error error;
+    if (video_colours_equal(colours, &analysis->colours))
+        return true;
+    if (!take_all(analysis, n))
+        return false;
+    if (!source_recolour(from, &from->plan, analysis->range.first + n, colours, &error))
+        return message_file_error(analysis->options->input, &error);
+
+    analysis->colours = *colours;
+    if (film_same_colours(&from->plan.shape, &before))
+        return true;
+    cox_session_destroy(&analysis->session);
+    return make_session(analysis);
+}
+
 /* Count all frames of the range. `*last`: the film ends with them. */
 static bool count_frames(struct analysis *analysis, bool *last)
 {
@@ -170,12 +201,11 @@ static bool count_frames(struct analysis *analysis, bool *last)
             result = film_side_read(&analysis->in, analysis->devices.runtime, input, submitted,
                                     &error);
         if (good && result == VIDEO_READ_FRAME)
-            good = submit(analysis, submitted);
+            good = follow_colours(analysis, submitted) && submit(analysis, submitted);
         submitted += good && result == VIDEO_READ_FRAME;
     }
 
-    for (uint64_t i = 0; i < SLOTS; i++) /* the oldest first */
-        good = take(analysis, submitted + i) && good;
+    good = take_all(analysis, submitted) && good;
 
     if (result == VIDEO_READ_ERROR)
         return message_file_error(analysis->options->input, &error);
@@ -244,6 +274,7 @@ static bool analyse(struct analysis *analysis)
         return false;
 
     source_choose_light(from);
+    analysis->colours = from->format->colours;
     if (!range_choose(&analysis->range, options, from->input) ||
         !devices_start(&analysis->devices, options) ||
         !profile_make(&profile, from, cox_runtime_arithmetic(analysis->devices.runtime)))

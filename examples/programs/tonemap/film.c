@@ -24,6 +24,11 @@ static void wake_main(struct film *film)
         return; /* the event is full, so that the thread does not sleep */
 }
 
+uint64_t film_frame(const struct film *film, uint64_t n)
+{
+    return film->plan.only ? film->plan.only[n] : film->plan.start + n;
+}
+
 double film_bytes(const struct film *film)
 {
     double bytes = 0;
@@ -68,7 +73,7 @@ static void *read_frames(void *user)
         result = film_side_read(&film->in, film->plan.runtime, film->plan.input, n, &error);
 
         pthread_mutex_lock(&film->lock);
-        film->times[n % FILM_TIMES] = video_input_time(film->plan.input);
+        film->frames[n % FILM_FRAMES] = *video_input_frame(film->plan.input);
         film->read += result == VIDEO_READ_FRAME;
         wake_main(film);
         pthread_mutex_unlock(&film->lock);
@@ -106,7 +111,7 @@ static void *write_frames(void *user)
     pthread_mutex_lock(&film->lock);
     while (good && await_mapped(film)) {
         cox_buffer **planes = film_side_planes(&film->out, film->written);
-        const int64_t time = film->times[film->written % FILM_TIMES];
+        const int64_t time = film->frames[film->written % FILM_FRAMES].time;
         pthread_mutex_unlock(&film->lock);
 
         const void *memory[COX_VIDEO_PLANES_MAX] = {NULL};
@@ -298,7 +303,7 @@ static struct cox_tonemap_options look_of(const struct film *film, uint64_t n)
     const struct scenes_light *light = NULL;
     struct cox_video_settings settings = plan->settings;
     if (plan->scenes)
-        light = scenes_of(plan->scenes, plan->start + n);
+        light = scenes_of(plan->scenes, film_frame(film, n));
     if (light) {
         settings.peak_nits = light->peak_nits;
         settings.gain = light->gain;
@@ -324,11 +329,46 @@ static bool set_light(struct film *film, uint64_t n)
     return status == COX_OK || fail(film, "cannot set its peak or gain", status, n);
 }
 
+/* The film ends before the next frame, as if that could not be read. */
+static bool refuse(struct film *film, const struct error *why)
+{
+    pthread_mutex_lock(&film->lock);
+    film->read_failed = film->stop_reading = true;
+    film->read_error = *why;
+    pthread_cond_signal(&film->reader_wake);
+    pthread_mutex_unlock(&film->lock);
+
+    return false;
+}
+
+/* Follow the colours of frame `n`. The curve starts again where they change. */
+static bool follow_colours(struct film *film, uint64_t n)
+{
+    const struct video_colours *colours = &film->frames[n % FILM_FRAMES].colours;
+    const struct cox_video_shape before = film->plan.shape;
+    struct error error;
+    if (n && video_colours_equal(colours, &film->colours))
+        return true;
+    if (!film->plan.recolour(film->plan.user, &film->plan, film_frame(film, n), colours, &error))
+        return refuse(film, &error);
+
+    film->colours = *colours;
+    if (film_same_colours(&film->plan.shape, &before))
+        return true;
+
+    if (n && !film->changes++)
+        film->first_change = film_frame(film, n);
+    cox_video_stream_restart(film->stream);
+    const struct cox_tonemap_options look = look_of(film, n);
+    const cox_status status = cox_video_stream_set(film->stream, &look);
+    return status == COX_OK || fail(film, "cannot set its colours", status, n);
+}
+
 /* Send the next frame. */
 static bool map_one(struct film *film)
 {
     const uint64_t n = film->submitted, before_ns = now_ns();
-    if ((!n && !start_writer(film)) || !set_light(film, n))
+    if (!follow_colours(film, n) || (!n && !start_writer(film)) || !set_light(film, n))
         return false;
 
     cox_status status = film_side_make(&film->out, film->plan.runtime, n);

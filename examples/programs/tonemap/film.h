@@ -21,7 +21,7 @@
 #include <pthread.h>
 
 /* More than the frames that are read and not yet written. */
-enum { FILM_TIMES = 2 * FILM_SLOTS_MAX };
+enum { FILM_FRAMES = 2 * FILM_SLOTS_MAX };
 
 /* What the next frame waits for. */
 enum film_wait { FILM_WAIT_INPUT = 0, FILM_WAIT_DEVICES, FILM_WAIT_OUTPUT, FILM_WAITS };
@@ -30,6 +30,9 @@ struct film {
     struct film_plan plan;
     struct film_side in, out;
     cox_video_stream *stream;
+
+    struct video_colours colours;   /* of the last frame that was submitted */
+    uint64_t changes, first_change; /* of the colours that frames are mapped by: count, frame */
 
     struct report_scene *scenes;
     uint64_t scene_count, scene_capacity;
@@ -42,8 +45,8 @@ struct film {
     pthread_mutex_t lock; /* around all that follows, up to the threads */
     pthread_cond_t reader_wake, writer_wake;
     uint64_t read, submitted, mapped, written;
-    int64_t times[FILM_TIMES];    /* of frame n at n modulo FILM_TIMES */
-    bool read_ended, write_ended; /* the thread has ended, or is about to */
+    struct video_frame frames[FILM_FRAMES]; /* frame n at n modulo FILM_FRAMES */
+    bool read_ended, write_ended;           /* the thread has ended, or is about to */
     bool stop_reading, stop_writing;
     bool failed; /* the fields up to `write_error` say why */
     cox_status status;
@@ -75,6 +78,9 @@ void film_run(struct film *film);
 
 /* End the threads and free everything. */
 void film_end(struct film *film);
+
+/* Its number in the input. */
+uint64_t film_frame(const struct film *film, uint64_t n);
 
 /* "input", "devices" or "output". */
 const char *film_wait_name(enum film_wait wait);

@@ -11,6 +11,38 @@
 #define END_LINE "end %20" PRIu64 " %d %016" PRIx64 "\n"
 enum { END_BYTES = 4 + 20 + 1 + 1 + 1 + 16 + 1, NUMBER_BYTES = 5 };
 
+/* --- What changes from frame to frame --- */
+
+enum { COLOURS = 7 };
+
+static void get_colours(const struct cox_video_shape *shape, const struct film_steering *steering,
+                        uint32_t to[COLOURS])
+{
+    const uint32_t colours[] = {shape->transfer, shape->primaries, shape->matrix,
+                                shape->gamut,    shape->in.range,  shape->in.chroma_location};
+    memcpy(to, colours, sizeof colours);
+    memcpy(&to[COLOURS - 1], &steering->known_peak_nits, sizeof *to);
+}
+
+/* False if there are no such colours. */
+static bool set_colours(struct profile *profile, const uint32_t from[COLOURS])
+{
+    struct cox_video_shape *shape = &profile->shape;
+    if (from[0] > COX_TRANSFER_LINEAR || from[1] > COX_PRIMARIES_BT601_625 ||
+        from[2] > COX_MATRIX_BT601 || from[3] > COX_GAMUT_COMPRESS || from[4] > COX_RANGE_FULL ||
+        from[5] > COX_CHROMA_TOP_LEFT)
+        return false;
+
+    shape->transfer = from[0];
+    shape->primaries = from[1];
+    shape->matrix = from[2];
+    shape->gamut = from[3];
+    shape->in.range = from[4];
+    shape->in.chroma_location = from[5];
+    memcpy(&profile->steering.known_peak_nits, &from[COLOURS - 1], sizeof *from);
+    return true;
+}
+
 /* --- Writing --- */
 
 static bool cannot_write(const struct part_writer *part)
@@ -34,7 +66,7 @@ bool part_begin(struct part_writer *part, const char *path, const struct profile
 {
     struct error error;
     char head[PROFILE_BYTES], line[40];
-    *part = (struct part_writer){.path = path, .hash = HASH_START};
+    *part = (struct part_writer){.path = path, .now = *profile, .hash = HASH_START};
 
     const size_t bytes = profile_format(profile, "part", head);
     const int length = snprintf(line, sizeof line, "first %" PRIu64 "\n", first);
@@ -44,17 +76,34 @@ bool part_begin(struct part_writer *part, const char *path, const struct profile
     return put(part, head, bytes) && put(part, line, (size_t)length);
 }
 
-bool part_add(struct part_writer *part, const uint32_t histogram[COX_VIDEO_BINS])
+static size_t write_number(uint8_t *bytes, uint32_t number)
 {
-    uint8_t bytes[NUMBER_BYTES * COX_VIDEO_BINS];
+    size_t count = 0;
+    for (; number >= 0x80; number >>= 7)
+        bytes[count++] = (uint8_t)(number | 0x80);
+    bytes[count++] = (uint8_t)number;
+    return count;
+}
+
+bool part_add(struct part_writer *part, const struct film_plan *plan,
+              const uint32_t histogram[COX_VIDEO_BINS])
+{
+    uint8_t bytes[NUMBER_BYTES * (1 + COLOURS + COX_VIDEO_BINS)];
+    uint32_t before[COLOURS], colours[COLOURS];
+    struct profile *now = &part->now;
     size_t count = 0;
 
-    for (int bin = 0; bin < COX_VIDEO_BINS; bin++) {
-        uint32_t rest = histogram[bin];
-        for (; rest >= 0x80; rest >>= 7)
-            bytes[count++] = (uint8_t)(rest | 0x80);
-        bytes[count++] = (uint8_t)rest;
-    }
+    get_colours(&now->shape, &now->steering, before);
+    get_colours(&plan->shape, &plan->steering, colours);
+    now->shape = plan->shape;
+    now->steering = plan->steering;
+
+    const bool changes = memcmp(before, colours, sizeof colours);
+    count += write_number(bytes, changes);
+    for (int i = 0; changes && i < COLOURS; i++)
+        count += write_number(bytes + count, colours[i]);
+    for (int bin = 0; bin < COX_VIDEO_BINS; bin++)
+        count += write_number(bytes + count, histogram[bin]);
 
     part->count++;
     return put(part, bytes, count);
@@ -154,26 +203,46 @@ void part_close(struct part *part)
     profile_text_close(&part->text);
 }
 
-bool part_next(struct part *part, uint32_t histogram[COX_VIDEO_BINS])
+static bool read_number(struct part *part, uint32_t *number)
 {
     struct profile_text *text = &part->text;
+    uint64_t value = 0;
+    unsigned shift = 0;
+    uint8_t byte;
 
-    for (int bin = 0; bin < COX_VIDEO_BINS; bin++) {
-        uint64_t value = 0;
-        unsigned shift = 0;
-        uint8_t byte;
+    do {
+        if (text->at == text->bytes || shift > 28)
+            return message_incompatible("%s: damaged: histograms are missing", text->path);
+        byte = (uint8_t)text->text[text->at++];
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        shift += 7;
+    } while (byte & 0x80);
 
-        do {
-            if (text->at == text->bytes || shift > 28)
-                return message_incompatible("%s: damaged: histograms are missing", text->path);
-            byte = (uint8_t)text->text[text->at++];
-            value |= (uint64_t)(byte & 0x7f) << shift;
-            shift += 7;
-        } while (byte & 0x80);
+    *number = (uint32_t)value;
+    return value <= UINT32_MAX ||
+           message_incompatible("%s: damaged: impossible counts", text->path);
+}
 
-        if (value > UINT32_MAX)
-            return message_incompatible("%s: damaged: impossible counts", text->path);
-        histogram[bin] = (uint32_t)value;
-    }
+static bool read_colours(struct part *part)
+{
+    uint32_t changes = 0, colours[COLOURS];
+    if (!read_number(part, &changes))
+        return false;
+
+    for (int i = 0; changes && i < COLOURS; i++)
+        if (!read_number(part, &colours[i]))
+            return false;
+    return !changes || set_colours(&part->profile, colours) ||
+           message_incompatible("%s: damaged: impossible colours", part->text.path);
+}
+
+bool part_next(struct part *part, uint32_t histogram[COX_VIDEO_BINS])
+{
+    if (!read_colours(part))
+        return false;
+
+    for (int bin = 0; bin < COX_VIDEO_BINS; bin++)
+        if (!read_number(part, &histogram[bin]))
+            return false;
     return true;
 }

@@ -1,7 +1,8 @@
 /* The histograms of a part of a film, as `cox-tonemap analyse` writes them: exact counts, about a
- * kilobyte per frame. The file begins with a profile in lines of text. Then come the counts, as
- * numbers of 7 bits per byte, low bits first. The last line has the number of frames and a check of
- * all bytes before it.
+ * kilobyte per frame. The file begins with a profile in lines of text. Then come the frames, as
+ * numbers of 7 bits per byte, low bits first: 0 if it has the colours of the frame before, else 1
+ * and its colours and known peak; then its counts. The last line has the number of frames and a check of all
+ * bytes before it.
  * Thread-safety: one part from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_PART_H
@@ -14,6 +15,7 @@
 struct part_writer {
     struct outfile *file;
     const char *path;
+    struct profile now; /* of the last frame */
     uint64_t hash, count;
     bool failed;
 };
@@ -22,7 +24,8 @@ struct part_writer {
  * part_add is not called, and `count` of part_finish is all there is. */
 bool part_begin(struct part_writer *part, const char *path, const struct profile *profile,
                 uint64_t first);
-bool part_add(struct part_writer *part, const uint32_t histogram[COX_VIDEO_BINS]);
+bool part_add(struct part_writer *part, const struct film_plan *plan,
+              const uint32_t histogram[COX_VIDEO_BINS]);
 
 /* `last`: the film ends with the part. */
 bool part_finish(struct part_writer *part, uint64_t count, bool last);
@@ -32,7 +35,7 @@ void part_abandon(struct part_writer *part);
 struct part {
     uint64_t first, count; /* frames; `first` is the key of by_first */
     bool last;
-    struct profile profile;
+    struct profile profile; /* the film's; after part_next with the colours of that frame */
     struct profile_text text;
 };
 

@@ -17,6 +17,7 @@ bool profile_make(struct profile *profile, const struct source *from,
     *profile = (struct profile){.shape = from->plan.shape,
                                 .settings = from->plan.settings,
                                 .steering = from->plan.steering,
+                                .chosen = from->plan.chosen,
                                 .arithmetic = arithmetic};
 
     struct error error;
@@ -50,6 +51,7 @@ bool profile_apply(const struct profile *profile, struct source *from, const cha
     plan->shape = profile->shape;
     plan->settings = profile->settings;
     plan->steering = profile->steering;
+    plan->chosen = profile->chosen;
     if (format->width != plan->shape.width || format->height != plan->shape.height ||
         !same_samples(&format->pixel, &plan->shape.in))
         return message_incompatible(
@@ -194,6 +196,10 @@ static const struct field fields[] = {
     {"lookahead", 0, 1, PLACE(steering.lookahead), YES},
     {"known-peak", 0, 0, PLACE(steering.known_peak_nits), REAL},
     {"trust-known-peak", 0, 1, PLACE(steering.trusts), YES},
+    {"chosen-transfer", 0, 1, PLACE(chosen.transfer), YES},
+    {"chosen-primaries", 0, 1, PLACE(chosen.primaries), YES},
+    {"chosen-range", 0, 1, PLACE(chosen.range), YES},
+    {"chosen-gamut", 0, 1, PLACE(chosen.gamut), YES},
 };
 enum { FIELDS = sizeof fields / sizeof fields[0], VALUE_BYTES = 32 };
 

@@ -18,6 +18,7 @@ struct profile {
     struct cox_video_shape shape;       /* without pitches */
     struct cox_video_settings settings; /* peak_nits 0: steered, and gain is applied on top */
     struct film_steering steering;
+    struct film_chosen chosen;
     enum cox_arithmetic arithmetic;
 };
 

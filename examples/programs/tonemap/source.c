@@ -76,32 +76,35 @@ static struct cox_video_format target_pixel(const struct options *options,
     return out;
 }
 
-/* Whether a Y'CbCr stream without a transfer curve may be taken for PQ: HDR has more than 8 bits,
- * wider primaries than BT.709, and a codec that is used for HDR. False after printing how it can be
- * taken for HDR all the same. */
-static bool may_be_pq(const struct source *from)
+/* Whether Y'CbCr frames without a transfer curve may be taken for PQ: HDR has more than 8 bits,
+ * wider primaries than BT.709, and a codec that is used for HDR. False, and `error` says how they can
+ * be taken for HDR all the same. */
+static bool may_be_pq(const struct video_format *format, const struct video_colours *colours,
+                      struct error *error)
 {
-    const struct video_format *format = from->format;
-    const bool narrow = format->has_primaries && (format->primaries == COX_PRIMARIES_BT709 ||
-                                                  format->primaries == COX_PRIMARIES_BT601_525 ||
-                                                  format->primaries == COX_PRIMARIES_BT601_625);
+    const bool narrow = colours->has_primaries && (colours->primaries == COX_PRIMARIES_BT709 ||
+                                                   colours->primaries == COX_PRIMARIES_BT601_525 ||
+                                                   colours->primaries == COX_PRIMARIES_BT601_625);
     const char *reason = "8-bit video";
-    if (format->other_transfer)
-        return message_error("%s: not HDR video (%s); use --transfer pq or hlg to treat it as HDR",
-                             from->options->input, format->text);
+    if (colours->other_transfer[0])
+        return error_set(error,
+                         "not HDR video (%s, transfer %s); use --transfer pq or hlg to treat it as "
+                         "HDR",
+                         format->text, colours->other_transfer);
     if (format->pixel.depth > 8 && !narrow && !format->usually_sdr)
         return true;
 
-    if (narrow && format->primaries == COX_PRIMARIES_BT709)
+    if (narrow && colours->primaries == COX_PRIMARIES_BT709)
         reason = "video with BT.709 primaries";
     else if (narrow)
         reason = "video with BT.601 primaries";
     else if (format->pixel.depth > 8)
         reason = "video of this size and codec";
-    return message_error(
-        "%s: it names no transfer curve, and %s is usually SDR (%s); use --transfer pq or hlg to "
-        "treat it as HDR",
-        from->options->input, reason, format->text);
+    return error_set(
+        error,
+        "it names no transfer curve, and %s is usually SDR (%s); use --transfer pq or hlg to treat "
+        "it as HDR",
+        reason, format->text);
 }
 
 /* The side that keeps the proportion when `of` becomes `to`: the nearest even number to
@@ -227,24 +230,101 @@ void source_set_target(struct source *from)
         from->target.rate = from->options->rate;
 }
 
-/* Primaries and matrix. The option sets both. */
-static bool choose_primaries(struct source *from)
+double source_white_nits(const struct options *options)
 {
-    const struct options *options = from->options;
-    const struct video_format *format = from->format;
-    struct cox_video_shape *shape = &from->plan.shape;
-    if (options->has_primaries) {
-        shape->primaries = options->primaries;
-        return true;
-    }
-    if (format->other_primaries[0])
-        return message_error(
-            "%s: its primaries (%s) are not supported; use --primaries to choose others",
-            options->input, format->other_primaries);
+    return options->sdr_white_nits > 0 ? options->sdr_white_nits : 203.0;
+}
 
-    if (format->has_primaries)
-        shape->primaries = format->primaries;
-    shape->matrix = format->matrix;
+/* Take a peak of the metadata; 0 = none. A possible one lies between SDR white and 10 000 cd/m2,
+ * where PQ ends. */
+static void note_known_peak(struct source *from, double nits, const char *which)
+{
+    if (nits <= 0)
+        return;
+    if (nits < source_white_nits(from->options) || nits > 10000) {
+        from->odd_peak_nits = nits;
+        return;
+    }
+
+    from->known_peak_nits = nits;
+    from->known_peak = which;
+}
+
+/* The peak of the mastering display, else that of the brightest pixel. */
+static void note_known_peaks(struct source *from, const struct video_colours *colours)
+{
+    from->known_peak_nits = from->odd_peak_nits = 0;
+    from->known_peak = NULL;
+    note_known_peak(from, colours->max_cll_nits, "of the brightest pixel (MaxCLL)");
+    note_known_peak(from, colours->mastering_peak_nits, "of the mastering display");
+}
+
+/* Primaries and matrix. The option sets both. */
+static bool choose_primaries(struct cox_video_shape *shape, const struct video_colours *colours,
+                             struct error *error)
+{
+    if (colours->other_primaries[0])
+        return error_set(error,
+                         "its primaries (%s) are not supported; use --primaries to choose others",
+                         colours->other_primaries);
+
+    shape->primaries = COX_PRIMARIES_BT2020;
+    if (colours->has_primaries)
+        shape->primaries = colours->primaries;
+    shape->matrix = colours->matrix;
+    return true;
+}
+
+/* What the options have not chosen: transfer curve, primaries, range, chroma location, and what
+ * becomes of colours that SDR lacks. */
+static bool choose_colours(struct source *from, struct film_plan *plan,
+                           const struct video_colours *colours, struct error *error)
+{
+    const struct film_chosen chosen = plan->chosen;
+    struct cox_video_shape *shape = &plan->shape;
+    const bool follows = !chosen.transfer && !from->format->light;
+
+    from->assumed = follows && !colours->has_transfer;
+    if (from->assumed && !may_be_pq(from->format, colours, error))
+        return false;
+    if (!chosen.primaries && !choose_primaries(shape, colours, error))
+        return false;
+
+    if (follows)
+        shape->transfer = colours->has_transfer ? colours->transfer : COX_TRANSFER_PQ;
+    if (!chosen.range)
+        shape->in.range = colours->range;
+    shape->in.chroma_location = colours->chroma_location;
+
+    if (!chosen.gamut && shape->primaries == COX_PRIMARIES_BT709)
+        shape->gamut = COX_GAMUT_CLIP;
+    else if (!chosen.gamut)
+        shape->gamut = COX_GAMUT_COMPRESS;
+    return true;
+}
+
+bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame,
+                     const struct video_colours *colours, struct error *error)
+{
+    const bool assumed = from->assumed;
+    struct error why;
+    if (!choose_colours(from, plan, colours, &why)) {
+        if (from->assumed && colours->other_transfer[0])
+            error_set(&why,
+                      "not HDR video (transfer %s); end before it with --frames, or begin "
+                      "after it with --start",
+                      colours->other_transfer);
+        return error_set(error, "frame %" PRIu64 " (the first is 0): %s", frame, why.text);
+    }
+
+    if (!assumed && from->assumed && from->format->can_name_colours)
+        message_warning("%s: from frame %" PRIu64 " on it names no transfer curve and is taken for "
+                        "PQ, but may be SDR; use --transfer if it is HDR",
+                        from->options->input, frame);
+    if (plan->steering.on) {
+        note_known_peaks(from, colours);
+        plan->steering.known_peak_nits = (float)from->known_peak_nits;
+    }
     return true;
 }
 
@@ -262,33 +342,35 @@ static void note_tags(const struct source *from)
                         input);
 }
 
-/* Transfer curve, primaries and what becomes of colours that SDR lacks. */
-static bool choose_colours(struct source *from)
+/* The colours of the first frame. If the film begins later, its own frames decide. */
+static bool choose_first_colours(struct source *from)
 {
     const struct options *options = from->options;
-    const struct video_format *format = from->format;
-    struct cox_video_shape *shape = &from->plan.shape;
-    from->assumed = !format->light && !options->has_transfer && !format->has_transfer;
-    if (from->assumed && !may_be_pq(from))
-        return false;
-
-    if (format->light)
-        shape->transfer = COX_TRANSFER_LINEAR;
-    if (format->has_transfer)
-        shape->transfer = format->transfer;
+    const bool begins_later = options->start || options->frame_list || options->sheet_count;
+    struct film_plan *plan = &from->plan;
+    struct error error;
+    plan->chosen = (struct film_chosen){.transfer = options->has_transfer,
+                                        .primaries = options->has_primaries,
+                                        .range = options->has_range,
+                                        .gamut = options->has_gamut};
     if (options->has_transfer)
-        shape->transfer = options->transfer;
-
-    if (!choose_primaries(from))
-        return false;
-    note_tags(from);
-
-    shape->gamut = COX_GAMUT_CLIP;
-    if (shape->primaries != COX_PRIMARIES_BT709)
-        shape->gamut = COX_GAMUT_COMPRESS;
+        plan->shape.transfer = options->transfer;
+    else if (from->format->light)
+        plan->shape.transfer = COX_TRANSFER_LINEAR;
+    if (options->has_primaries)
+        plan->shape.primaries = options->primaries;
+    if (options->has_range)
+        plan->shape.in.range = options->range;
     if (options->has_gamut)
-        shape->gamut = options->gamut;
-    return true;
+        plan->shape.gamut = options->gamut;
+
+    if (choose_colours(from, plan, &from->format->colours, &error)) {
+        note_tags(from);
+        return true;
+    }
+
+    from->assumed = false;
+    return begins_later || message_file_error(options->input, &error);
 }
 
 bool source_choose_shape(struct source *from)
@@ -312,13 +394,11 @@ bool source_choose_shape(struct source *from)
     if (!options->has_dither && shape->out.depth < shape->in.depth)
         shape->dither = COX_DITHER_ORDERED;
 
-    if (!choose_colours(from))
+    if (!choose_first_colours(from))
         return false;
     if (options->has_range && source_is_packed_rgb(&format->pixel))
         return message_error("--range is for Y'CbCr and planar R'G'B', but %s is RGBA or BGRA",
                              options->input);
-    if (options->has_range)
-        shape->in.range = options->range;
 
     if (format->light && shape->transfer != COX_TRANSFER_LINEAR)
         return message_error(
@@ -331,35 +411,12 @@ bool source_choose_shape(struct source *from)
     return true;
 }
 
-double source_white_nits(const struct options *options)
-{
-    return options->sdr_white_nits > 0 ? options->sdr_white_nits : 203.0;
-}
-
-/* Take a peak of the metadata; 0 = none. A possible one lies between SDR white and 10 000 cd/m2,
- * where PQ ends. */
-static void note_known_peak(struct source *from, double nits, const char *which)
-{
-    if (nits <= 0)
-        return;
-    if (nits < source_white_nits(from->options) || nits > 10000) {
-        from->odd_peak_nits = nits;
-        return;
-    }
-
-    from->known_peak_nits = nits;
-    from->known_peak = which;
-}
-
 void source_choose_light(struct source *from)
 {
     const struct options *options = from->options;
-    const struct video_format *format = from->format;
     struct film_plan *plan = &from->plan;
 
-    note_known_peak(from, format->max_cll_nits, "of the brightest pixel (MaxCLL)");
-    note_known_peak(from, format->mastering_peak_nits, "of the mastering display");
-
+    note_known_peaks(from, &from->format->colours);
     plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
                                                  .desaturate = options->desaturate,
                                                  .detail = options->detail,

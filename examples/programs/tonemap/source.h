@@ -17,7 +17,7 @@ struct source {
     double known_peak_nits;     /* from the metadata; 0 = none */
     const char *known_peak;     /* what the metadata calls it */
     double odd_peak_nits;       /* an impossible one from the metadata; 0 = none */
-    bool assumed;               /* the transfer curve is PQ by default */
+    bool assumed;               /* the transfer curve is PQ by default, of the last colours */
     struct film_plan plan;      /* shape, size, settings and steering are set here */
 };
 
@@ -30,6 +30,12 @@ bool source_was_sound(const struct source *from);
 
 /* Formats, sizes, colours: `target`, `assumed`, and the plan's shape and size. */
 bool source_choose_shape(struct source *from);
+
+/* Make a plan of this source fit frames of these colours, from frame `frame` on: what the options have
+ * not chosen of the shape's colours, and the known peak. Warns if the transfer curve is a guess.
+ * False, and `error` names the frame and says why, if such frames cannot be mapped. */
+bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame,
+                     const struct video_colours *colours, struct error *error);
 
 /* The plan's settings and steering, and the peak of the metadata. */
 void source_choose_light(struct source *from);

@@ -32,11 +32,12 @@ static bool check_parts(const struct part *parts, uint32_t count)
 /* How the curve follows the film. */
 struct steering {
     struct cox_adaptation_state state;
-    float prior_nits, most_nits; /* see cox_video_settings */
+    struct cox_video_shape shape; /* of the last frame */
     struct scenes_light now;
 };
 
-/* Let the curve follow the next frame. Returns whether a scene begins with it. */
+/* Let the curve follow the next frame, which `profile` describes. Returns whether a scene begins with
+ * it. source.c has checked the stream's peak before it came into the profile. */
 static bool follow(struct steering *steering, const struct profile *profile,
                    const uint32_t *histogram)
 {
@@ -44,8 +45,9 @@ static bool follow(struct steering *steering, const struct profile *profile,
     float gain = 1;
     if (settings.gain > 0)
         gain = settings.gain;
-    settings.prior_nits = steering->prior_nits;
-    settings.most_nits = steering->most_nits;
+    settings.prior_nits = profile->steering.known_peak_nits;
+    if (profile->steering.trusts)
+        settings.most_nits = profile->steering.known_peak_nits;
 
     const bool begins = cox_video_adapt(&steering->state, &profile->shape, histogram, &settings);
     scenes_light_set(&steering->now, settings.peak_nits * gain, settings.gain * gain);
@@ -53,7 +55,7 @@ static bool follow(struct steering *steering, const struct profile *profile,
 }
 
 /* The light of a part's frames. Without lookahead a frame has the light that was found with the
- * frame before it; the first frame of the film has its own. */
+ * frame before it; the first frame of the film, and the first of other colours, has its own. */
 static bool steer_part(struct part *part, struct steering *steering, struct scenes *scenes)
 {
     const struct profile *profile = &part->profile;
@@ -69,9 +71,14 @@ static bool steer_part(struct part *part, struct steering *steering, struct scen
 
         if (!part_next(part, histogram))
             return false;
+        const bool restarts = !at || !film_same_colours(&profile->shape, &steering->shape);
+        if (restarts)
+            steering->state = (struct cox_adaptation_state){0};
+        steering->shape = profile->shape;
+
         const bool begins = follow(steering, profile, histogram);
         *light = before;
-        if (profile->steering.lookahead || !at)
+        if (profile->steering.lookahead || restarts)
             *light = steering->now;
         light->begins = begins;
     }
@@ -80,15 +87,10 @@ static bool steer_part(struct part *part, struct steering *steering, struct scen
            message_incompatible("%s: damaged: more histograms than frames", part->text.path);
 }
 
-/* Before the first frame. source.c has checked the stream's peak before it came into the
- * profile. */
+/* Before the first frame. */
 static void begin(struct steering *steering, const struct profile *profile)
 {
-    const struct film_steering *about = &profile->steering;
-    *steering = (struct steering){.prior_nits = about->known_peak_nits,
-                                  .now = {.peak_nits = 1000, .gain = 1}};
-    if (about->trusts)
-        steering->most_nits = about->known_peak_nits;
+    *steering = (struct steering){.now = {.peak_nits = 1000, .gain = 1}};
     if (profile->settings.peak_nits > 0)
         steering->now.peak_nits = profile->settings.peak_nits;
     if (profile->settings.gain > 0)

@@ -254,6 +254,15 @@ static void hash_frame(struct job *job, const void *const memory[], const size_t
                                    planes[p].row_bytes);
 }
 
+/* `recolour` of film_plan. */
+static bool recolour(void *user, struct film_plan *plan, uint64_t frame,
+                     const struct video_colours *colours, struct error *error)
+{
+    struct job *job = user;
+    progress_clear(&job->progress);
+    return source_recolour(&job->from, plan, frame, colours, error);
+}
+
 /* `take` of film_plan. */
 static bool write_frame(void *user, const void *const memory[], const size_t pitch_bytes[],
                         int64_t time, struct error *error)
@@ -448,8 +457,10 @@ static void print_input(const struct job *job)
     const struct video_format *format = job->from.format;
     const struct cox_video_shape *shape = &job->from.plan.shape;
     const struct video_rational rate = job->from.target.rate;
-    say("video     %s: %u x %u, %s; %s%s, %s%s", job->options->input, format->width, format->height,
-        format->text, transfers[shape->transfer], job->from.assumed ? " (assumed)" : "",
+    const char *other = format->colours.other_transfer;
+    say("video     %s: %u x %u, %s%s%s; %s%s, %s%s", job->options->input, format->width,
+        format->height, format->text, *other ? ", transfer " : "", other,
+        transfers[shape->transfer], job->from.assumed ? " (assumed)" : "",
         primaries[shape->primaries], range_text(&shape->in));
 
     if (rate.num && rate.den)
@@ -520,6 +531,7 @@ static bool start_film(struct job *job)
     plan->discard = options->to == OUTPUT_NULL && !options->hash;
 
     plan->begin = open_output;
+    plan->recolour = recolour;
     plan->take = write_frame;
     plan->show = show;
     plan->enough = enough;
@@ -615,6 +627,9 @@ static void print_summary(struct job *job, const struct report_film *about)
     if (job->from.plan.steering.on && film->least_peak_nits > 0)
         say("scenes    peak %.0f to %.0f cd/m2, %" PRIu64 " cut%s\n", (double)film->least_peak_nits,
             (double)film->most_peak_nits, film->cuts, plural(film->cuts));
+    if (film->changes)
+        say("colours   %" PRIu64 " change%s, the first at frame %" PRIu64 "\n", film->changes,
+            plural(film->changes), film->first_change);
     devices_print_late(job->options, job->report);
     if (job->options->hash)
         say("hash      %016" PRIx64 "  %s\n", job->hash, devices_arithmetic(&job->devices));
@@ -659,10 +674,8 @@ static void print_failure(const struct job *job)
     if (film->write_failed) {
         message_file_error(job->options->output, &film->write_error);
     } else if (film->failed_step) {
-        uint64_t frame = job->from.plan.start + film->failed_frame;
-        if (job->from.plan.only)
-            frame = job->from.plan.only[film->failed_frame];
-        snprintf(what, sizeof what, "frame %" PRIu64 ": %s", frame, film->failed_step);
+        snprintf(what, sizeof what, "frame %" PRIu64 ": %s", film_frame(film, film->failed_frame),
+                 film->failed_step);
         message_status_error(what, film->status);
     }
     if (film->read_failed)

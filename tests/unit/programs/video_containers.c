@@ -164,19 +164,19 @@ Test(containers, say_transfer_primaries_range_and_site)
                   "%s", options);
         open_film("a.mkv");
         const struct video_format *format = video_input_format(stream.input);
-        cr_expect_eq(format->has_transfer, cases[i].has_transfer, "%s", options);
-        cr_expect(!format->has_transfer || format->transfer == cases[i].transfer, "%s", options);
-        cr_expect_eq(format->has_primaries, cases[i].has_primaries, "%s", options);
-        cr_expect_eq(format->primaries, cases[i].primaries, "%s", options);
-        cr_expect_eq(format->has_range, cases[i].has_range, "%s", options);
+        cr_expect_eq(format->colours.has_transfer, cases[i].has_transfer, "%s", options);
+        cr_expect(!format->colours.has_transfer || format->colours.transfer == cases[i].transfer, "%s", options);
+        cr_expect_eq(format->colours.has_primaries, cases[i].has_primaries, "%s", options);
+        cr_expect_eq(format->colours.primaries, cases[i].primaries, "%s", options);
+        cr_expect_eq(format->colours.has_range, cases[i].has_range, "%s", options);
         cr_expect_eq(format->pixel.range, cases[i].range, "%s", options);
-        cr_expect(format->mastering_peak_nits == 0 && format->max_cll_nits == 0);
-        cr_expect(cases[i].has_transfer || strstr(format->text, "transfer bt709"), "%s", format->text);
+        cr_expect(format->colours.mastering_peak_nits == 0 && format->colours.max_cll_nits == 0);
+        cr_expect(cases[i].has_transfer || !strcmp(format->colours.other_transfer, "bt709"), "%s", options);
     }
     cr_assert(encode("-vf setparams=colorspace=unknown -c:v ffv1 a.mkv"));
     open_film("a.mkv");
-    cr_expect_not(video_input_format(stream.input)->has_transfer);
-    cr_expect_not(video_input_format(stream.input)->has_primaries);
+    cr_expect_not(video_input_format(stream.input)->colours.has_transfer);
+    cr_expect_not(video_input_format(stream.input)->colours.has_primaries);
     cr_expect_eq(video_input_format(stream.input)->pixel.chroma_location, COX_CHROMA_LEFT);
 }
 
@@ -185,10 +185,10 @@ static void open_bright(const char *name, double peak, double brightest)
 {
     open_film(name);
     const struct video_format *format = video_input_format(stream.input);
-    cr_expect(format->has_transfer && format->transfer == COX_TRANSFER_PQ, "%s", name);
-    cr_expect(format->has_primaries && format->primaries == COX_PRIMARIES_BT2020, "%s", name);
-    cr_expect_eq(format->mastering_peak_nits, peak, "%s: %g", name, format->mastering_peak_nits);
-    cr_expect_eq(format->max_cll_nits, brightest, "%s: %g", name, format->max_cll_nits);
+    cr_expect(format->colours.has_transfer && format->colours.transfer == COX_TRANSFER_PQ, "%s", name);
+    cr_expect(format->colours.has_primaries && format->colours.primaries == COX_PRIMARIES_BT2020, "%s", name);
+    cr_expect_eq(format->colours.mastering_peak_nits, peak, "%s: %g", name, format->colours.mastering_peak_nits);
+    cr_expect_eq(format->colours.max_cll_nits, brightest, "%s: %g", name, format->colours.max_cll_nits);
 }
 
 Test(containers, give_the_light_of_the_mastering_display)
@@ -319,7 +319,7 @@ Test(containers, give_the_light_that_the_container_alone_knows)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         write_matroska("a.mkv", cases[i].peak, cases[i].max_cll, 0);
         open_bright("a.mkv", cases[i].expected_peak, cases[i].expected_max_cll);
-        cr_expect(video_input_format(stream.input)->has_range);
+        cr_expect(video_input_format(stream.input)->colours.has_range);
         cr_assert_eq(stream_read(), VIDEO_READ_FRAME, "%s", said.text);
         for (uint32_t x = 0; x < 16; x++)
             cr_expect_eq(((const uint8_t *)stream.frame.memory[0])[7 * stream.frame.pitch[0] + x], 7 * 16 + x);

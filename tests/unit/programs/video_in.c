@@ -75,7 +75,7 @@ Test(y4m, says_what_its_header_says)
         cr_expect_eq(format.pixel.chroma_location, cases[i].chroma_location, "%s", header);
         cr_expect_eq(format.pixel.range, COX_RANGE_LIMITED);
         cr_expect_str_eq(format.text, cases[i].text);
-        cr_expect(!format.has_range && !format.has_transfer && !format.has_primaries);
+        cr_expect(!format.colours.has_range && !format.colours.has_transfer && !format.colours.has_primaries);
         cr_expect(format.rate.num == 0 && format.rate.den == 0 && format.aspect.num == 0 && format.aspect.den == 0);
         cr_expect_eq(format.interlacing, '?');
     }
@@ -86,13 +86,13 @@ Test(y4m, reads_rate_aspect_interlacing_and_range)
     struct video_format f;
     cr_assert(open_text("YUV4MPEG2 W2 H4 F24000:1001 Ip A128:117 C420p10 XYSCSS=420P10 XCOLORRANGE=FULL\n", &f));
     cr_expect(f.rate.num == 24000 && f.rate.den == 1001 && f.aspect.num == 128 && f.aspect.den == 117);
-    cr_expect(f.interlacing == 'p' && f.has_range && f.pixel.range == COX_RANGE_FULL);
+    cr_expect(f.interlacing == 'p' && f.colours.has_range && f.pixel.range == COX_RANGE_FULL);
     cr_expect_str_eq(f.text, "y4m, 4:2:0, 10 bits, full range");
     /* Extensions in any order, double spaces, and unknown extensions and letters, which are ignored. */
     cr_assert(open_text("YUV4MPEG2  XCOLORRANGE=LIMITED C444  A0:0 I? F0:0 Xsome/comment,W9 Zother X H65536 W1 \n", &f),
               "%s", said.text);
     cr_expect(f.rate.num == 0 && f.rate.den == 0 && f.aspect.num == 0 && f.aspect.den == 0 && f.interlacing == '?');
-    cr_expect(f.has_range && f.pixel.range == COX_RANGE_LIMITED && f.width == 1 && f.height == 65536);
+    cr_expect(f.colours.has_range && f.pixel.range == COX_RANGE_LIMITED && f.width == 1 && f.height == 65536);
     cr_assert(open_text("YUV4MPEG2 W1 H1 F4294967295:4294967295\n", &f));
     cr_expect(f.rate.num == UINT32_MAX && f.rate.den == UINT32_MAX);
     cr_assert(open_text("YUV4MPEG2 W65536 H8192\n", &f)); /* the largest number of pixels */
