@@ -418,9 +418,8 @@ def light_of(frame, code, reshape):
 
 
 def display(light):
-    """Codes of Y', Cb and Cr. The largest colour is clipped and the others keep their ratio."""
-    largest = max(max(light), 1)
-    rgb = [max(min(value / largest, 1), -1) for value in light]
+    """Codes of Y', Cb and Cr. Each colour is clipped."""
+    rgb = [max(min(value, 1), -1) for value in light]
     rgb = [abs(value) ** (1 / 2.4) * (1 if value >= 0 else -1) for value in rgb]
     y = 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2]
     return [16 + 219 * y, 128 + 224 * (rgb[2] - y) / 1.8556, 128 + 224 * (rgb[0] - y) / 1.5748]

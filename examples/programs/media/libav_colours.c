@@ -208,6 +208,14 @@ bool libav_take_colours(struct video_colours *colours, const struct libav *libav
     else if (named.range == AVCOL_RANGE_MPEG)
         colours->range = COX_RANGE_LIMITED;
     take_metadata(colours, libav);
+
+    if (libav_dolby_reshapes(libav)) {
+        colours->reshapes = colours->has_transfer = colours->has_primaries = true;
+        colours->transfer = COX_TRANSFER_PQ;
+        colours->primaries = COX_PRIMARIES_BT2020;
+        colours->other_transfer[0] = '\0';
+        return true;
+    }
     return take_space(colours, &named, is_rgb(pixel.layout), error);
 }
 

@@ -89,6 +89,7 @@ enum video_read libav_feed(struct video_input *input, struct error *error)
         libav->last_dts = libav->packet->dts;
         if (libav->packet->pos >= 0)
             libav->position = libav->packet->pos;
+        libav_dolby_packet(libav, libav->packet);
         code = lib.avcodec_send_packet(libav->decoder, libav->packet);
     }
     lib.av_packet_unref(libav->packet);

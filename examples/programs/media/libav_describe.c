@@ -7,7 +7,6 @@
 #include "libav_input.h"
 #include "video_format.h"
 
-#include <libavutil/dovi_meta.h>
 #include <libavutil/pixdesc.h>
 #include <math.h>
 #include <stdio.h>
@@ -48,17 +47,6 @@ static void take_turn(struct video_turn *turn, const AVStream *stream, const AVF
         *turn = (struct video_turn){.transposed = true, .flip_x = m[3] < 0, .flip_y = m[1] < 0};
     else
         *turn = (struct video_turn){.odd = true};
-}
-
-/* Dolby Vision of profile 5: without Dolby's transformation its base layer has wrong colours. */
-static bool is_dolby_only(const AVStream *stream)
-{
-    enum {
-        LEAST_BYTES = offsetof(AVDOVIDecoderConfigurationRecord, dv_bl_signal_compatibility_id)
-    };
-    const AVDOVIDecoderConfigurationRecord *dolby = libav_stream_data(stream, AV_PKT_DATA_DOVI_CONF,
-                                                                      LEAST_BYTES + 1);
-    return dolby && dolby->dv_profile == 5;
 }
 
 static uint64_t count_frames(const AVFormatContext *container, const AVStream *stream,
@@ -108,8 +96,7 @@ static const char *conversion_of(const AVFrame *frame)
 }
 
 /* False if the program cannot show frames like this one. */
-static bool check_picture(const AVStream *stream, const AVFrame *frame,
-                          struct cox_video_format *pixel, struct error *error)
+static bool check_picture(const AVFrame *frame, struct cox_video_format *pixel, struct error *error)
 {
     if (cox_av_format(frame->format, pixel) < 0)
         return error_set(error, "unsupported sample format %s; convert it first (%s)",
@@ -119,8 +106,6 @@ static bool check_picture(const AVStream *stream, const AVFrame *frame,
             error,
             "interlaced video is not supported; deinterlace it first (ffmpeg -i IN -vf bwdif "
             "OUT)");
-    if (is_dolby_only(stream))
-        return error_set(error, "Dolby Vision profile 5 is not supported: it has no HDR10 picture");
     if (frame->width <= 0 || frame->height <= 0)
         return error_set(error, "the frames have no pixels");
 
@@ -146,10 +131,10 @@ bool libav_describe(struct video_input *input, struct error *error)
     AVFrame *frame = libav->frame;
     AVStream *stream = libav->container->streams[libav->stream];
     struct video_format *format = &input->format;
-    if (!check_picture(stream, frame, &format->pixel, error) ||
+    if (!check_picture(frame, &format->pixel, error) ||
         !video_planes_of(&input->planes, &format->pixel, (uint64_t)frame->width,
                          (uint64_t)frame->height, error) ||
-        !libav_take_colours(&format->colours, libav, error))
+        !libav_take_dolby(libav, error) || !libav_take_colours(&format->colours, libav, error))
         return false;
 
     format->pixel.range = format->colours.range;
@@ -168,6 +153,8 @@ bool libav_describe(struct video_input *input, struct error *error)
     format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream, frame));
     format->frames = count_frames(libav->container, stream, rate);
     take_turn(&format->turn, stream, frame);
+    format->dolby_profile = libav->dolby.profile;
+    format->has_full_enhancement = libav->dolby.is_full_enhancement;
 
     const AVDictionaryEntry *piece = lib.av_dict_get(libav->container->metadata, "COXSWAIN_PIECE",
                                                      NULL, 0);

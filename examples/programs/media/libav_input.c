@@ -104,6 +104,7 @@ static void close_input(struct video_input *input)
     lib.avformat_close_input(&libav->container);
 
     libav_index_free(&libav->index);
+    free(libav->kept);
     libav_complaints_end(&libav->complaints);
     free(libav->path);
     free(libav);

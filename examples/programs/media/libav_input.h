@@ -12,6 +12,8 @@
 #include "libav_messages.h"
 #include "video_kinds.h"
 
+#include <coxswain/dolby.h>
+
 /* Some damage before the first frame is usual: a recording may begin anywhere in a stream. */
 enum { LIBAV_DAMAGED_MAX = 1000 };
 
@@ -31,6 +33,9 @@ struct libav {
     /* Time of the frame before, in ticks of the stream's time base; AV_NOPTS_VALUE = unknown. */
     int64_t time;
     int64_t shortest_ticks, longest_ticks; /* from one frame to the next; 0 = not known yet */
+
+    struct cox_dolby_frame dolby;  /* of the last frame; profile 0 = it has none */
+    struct libav_dolby_kept *kept; /* of packets whose frames have not come; NULL = none yet */
 
     struct libav_index index; /* empty until it is needed */
     bool sought;
@@ -150,6 +155,21 @@ bool libav_take_colours(struct video_colours *colours, const struct libav *libav
 
 /* Fill `format->conflict`: where the decoded frame and the container name different colours. */
 void libav_compare_colours(struct video_format *format, const struct libav *libav);
+
+/* --- libav_dolby.c ---------------------------------------------------------------------------- */
+
+/* Keep the metadata in a packet that is sent to the decoder. */
+void libav_dolby_packet(struct libav *libav, const AVPacket *packet);
+
+/* Set `libav->dolby` to the metadata of the decoded frame. False if it cannot be shown without
+ * them. */
+bool libav_take_dolby(struct libav *libav, struct error *error);
+
+/* Whether the decoded frame has to be reshaped, so that its colours are those of the metadata. */
+bool libav_dolby_reshapes(const struct libav *libav);
+
+/* Forget all frames: decoding starts elsewhere. */
+void libav_dolby_restart(struct libav *libav);
 
 /* --- libav_describe.c ------------------------------------------------------------------------- */
 

@@ -79,9 +79,10 @@ enum video_read libav_next_frame(struct video_input *input, bool skipped, struct
 
     struct video_frame *about = &input->frame;
     struct error wrong;
-    if (!libav_take_colours(&about->colours, libav, &wrong))
+    if (!libav_take_dolby(libav, &wrong) || !libav_take_colours(&about->colours, libav, &wrong))
         return libav_fail_frame(input, wrong.text, 0, error);
 
+    about->dolby = libav->dolby;
     about->time = libav->frame->best_effort_timestamp;
     note_time(input, skipped ? AV_NOPTS_VALUE : about->time);
     note_gap(input, skipped);

@@ -69,6 +69,7 @@ static bool begin_at(struct libav *libav, const struct libav_access *access)
     libav->damaged = 0;
     libav->fault = NULL;
     libav_complaints_clear(&libav->complaints);
+    libav_dolby_restart(libav);
     if (lib.av_seek_frame(libav->container, libav->stream, access->seek, AVSEEK_FLAG_BACKWARD) < 0)
         return false;
 
@@ -77,8 +78,10 @@ static bool begin_at(struct libav *libav, const struct libav_access *access)
                            libav->packet->pts == access->time &&
                            libav->packet->flags & AV_PKT_FLAG_KEY;
         int code = 0;
-        if (there)
+        if (there) {
+            libav_dolby_packet(libav, libav->packet);
             code = lib.avcodec_send_packet(libav->decoder, libav->packet);
+        }
         lib.av_packet_unref(libav->packet);
         if (there)
             return code >= 0;

@@ -13,6 +13,7 @@
 
 #include "common/error.h"
 
+#include <coxswain/dolby.h>
 #include <coxswain/runtime.h>
 #include <coxswain/video.h>
 #include <stdbool.h>
@@ -41,6 +42,10 @@ struct video_colours {
      * that the library does not have. has_transfer or has_primaries is false then. "" = none. */
     char other_transfer[24], other_primaries[24];
 
+    /* Frames are reshaped (Dolby Vision), which gives PQ and BT.2020. The range is that of the codes
+     * before. */
+    bool reshapes;
+
     double mastering_peak_nits; /* of the mastering display; not checked; 0 = unknown */
     double max_cll_nits;        /* the brightest pixel; not checked; 0 = unknown */
 };
@@ -65,6 +70,8 @@ struct video_format {
 
     struct video_colours colours; /* of the first frame; `pixel` has its range and location too */
     bool can_name_colours;        /* a container */
+    uint32_t dolby_profile;       /* of Dolby Vision; 0 = none */
+    bool has_full_enhancement;    /* Dolby Vision's FEL, which is not decoded */
     bool usually_sdr;             /* its codec and size are hardly ever HDR */
     char conflict[192]; /* where container and first frame name different colours; "" = nowhere */
 
@@ -194,6 +201,7 @@ void video_input_reclaim(struct video_input *input);
 struct video_frame {
     int64_t time; /* when it is shown, in ticks of the format */
     struct video_colours colours;
+    struct cox_dolby_frame dolby; /* if `colours.reshapes` */
 };
 
 /* The last frame that was read or skipped. From the thread that reads. */

@@ -12,9 +12,9 @@ static bool same(double a, double b)
 bool video_colours_equal(const struct video_colours *a, const struct video_colours *b)
 {
     return a->has_range == b->has_range && a->has_transfer == b->has_transfer &&
-           a->has_primaries == b->has_primaries && a->transfer == b->transfer &&
-           a->primaries == b->primaries && a->matrix == b->matrix && a->range == b->range &&
-           a->chroma_location == b->chroma_location &&
+           a->has_primaries == b->has_primaries && a->reshapes == b->reshapes &&
+           a->transfer == b->transfer && a->primaries == b->primaries && a->matrix == b->matrix &&
+           a->range == b->range && a->chroma_location == b->chroma_location &&
            !strcmp(a->other_transfer, b->other_transfer) &&
            !strcmp(a->other_primaries, b->other_primaries) &&
            same(a->mastering_peak_nits, b->mastering_peak_nits) &&

@@ -21,6 +21,7 @@ enum { SLOTS = 3 };
 /* A frame in flight; its planes are in the slot of `in`. */
 struct slot {
     cox_buffer *histogram;
+    cox_buffer *reshaping; /* its table */
     struct analysis *analysis;
     bool busy, done; /* `done` under the lock */
     cox_status status;
@@ -35,6 +36,7 @@ struct analysis {
     struct video_colours colours; /* of the last frame; those of the session */
     uint64_t counted, began_ns;
     cox_session *session;
+    struct cox_video_shape shape; /* of the session, with pitches */
     struct cox_constants constants;
     struct film_side in;
     struct slot slots[SLOTS];
@@ -69,8 +71,10 @@ static bool make_slots(struct analysis *analysis)
 
     for (uint32_t s = 0; s < SLOTS && status == COX_OK; s++) {
         analysis->slots[s].analysis = analysis;
-        status = cox_buffer_create(runtime, COX_VIDEO_HISTOGRAM_BYTES,
-                                   &analysis->slots[s].histogram);
+        status = cox_buffer_create(runtime, COX_VIDEO_RESHAPE_BYTES, &analysis->slots[s].reshaping);
+        if (status == COX_OK)
+            status = cox_buffer_create(runtime, COX_VIDEO_HISTOGRAM_BYTES,
+                                       &analysis->slots[s].histogram);
     }
 
     return status == COX_OK || message_status_error("cannot allocate memory for frames", status);
@@ -100,7 +104,8 @@ static bool make_session(struct analysis *analysis)
         status = cox_session_create(analysis->devices.runtime, &params, &analysis->session);
     cox_pipeline_destroy(&pipeline);
 
-    if (status == COX_OK)
+    analysis->shape = shape;
+    if (status == COX_OK && !shape.reshape)
         status = cox_video_prepare(&shape, &plan->settings, &analysis->constants);
     return status == COX_OK || message_status_error("cannot build the pipeline", status);
 }
@@ -131,21 +136,38 @@ static bool take(struct analysis *analysis, uint64_t n)
     return part_add(&analysis->part, &analysis->from.plan, cox_buffer_data(slot->histogram));
 }
 
+/* With Dolby Vision: the table and the constants of the frame that was read last. */
+static cox_status reshape(struct analysis *analysis, cox_buffer *table)
+{
+    struct cox_video_settings settings = analysis->from.plan.settings;
+    settings.reshape = &video_input_frame(analysis->from.input)->dolby.reshape;
+
+    const cox_status status = cox_video_reshape_table(settings.reshape, cox_buffer_data(table));
+    if (status != COX_OK)
+        return status;
+    return cox_video_prepare(&analysis->shape, &settings, &analysis->constants);
+}
+
 static bool submit(struct analysis *analysis, uint64_t n)
 {
     struct slot *slot = &analysis->slots[n % SLOTS];
+    uint32_t count = analysis->in.plane_count;
+    cox_status status = COX_OK;
 
-    cox_buffer *buffers[COX_VIDEO_PLANES_MAX + 2] = {NULL}; /* planes, histogram, end */
-    memcpy(buffers, film_side_planes(&analysis->in, n), analysis->in.plane_count * sizeof *buffers);
-    buffers[analysis->in.plane_count] = slot->histogram;
+    cox_buffer *buffers[COX_VIDEO_PLANES_MAX + 3] = {NULL}; /* planes, table, histogram, end */
+    memcpy(buffers, film_side_planes(&analysis->in, n), count * sizeof *buffers);
+    if (analysis->shape.reshape) {
+        buffers[count++] = slot->reshaping;
+        status = reshape(analysis, slot->reshaping);
+    }
+    buffers[count] = slot->histogram;
 
     slot->done = false;
-
-    const cox_status status =
-        cox_session_submit(analysis->session,
-                           &(const struct cox_frame){.buffers = buffers,
-                                                     .constants = &analysis->constants},
-                           on_done, slot);
+    if (status == COX_OK)
+        status = cox_session_submit(analysis->session,
+                                    &(const struct cox_frame){.buffers = buffers,
+                                                              .constants = &analysis->constants},
+                                    on_done, slot);
 
     slot->busy = status == COX_OK;
 
@@ -176,7 +198,7 @@ static bool follow_colours(struct analysis *analysis, uint64_t n)
         return message_file_error(analysis->options->input, &error);
 
     analysis->colours = *colours;
-    if (film_same_colours(&from->plan.shape, &before))
+    if (film_same_colours(&from->plan.shape, &before) && from->plan.shape.reshape == before.reshape)
         return true;
     cox_session_destroy(&analysis->session);
     return make_session(analysis);
@@ -316,8 +338,10 @@ bool analyse_job(const struct options *options)
 
     part_abandon(&analysis.part);
     cox_session_destroy(&analysis.session);
-    for (uint32_t s = 0; s < SLOTS; s++)
+    for (uint32_t s = 0; s < SLOTS; s++) {
         cox_buffer_destroy(&analysis.slots[s].histogram);
+        cox_buffer_destroy(&analysis.slots[s].reshaping);
+    }
     film_side_free(&analysis.in, analysis.from.input);
     video_input_reclaim(analysis.from.input);
     interrupt_cancels(NULL);

@@ -253,9 +253,21 @@ static bool start_writer(struct film *film)
     return film->writer_runs || fail(film, "cannot start a thread", COX_E_SYSTEM, 0);
 }
 
-/* The image of a frame on one side; planes NULL = without buffers. */
+/* With Dolby Vision: its reshaping, and the peak of the scene. */
+static void add_dolby(const struct film *film, const struct video_frame *frame,
+                      struct cox_video_image *image)
+{
+    if (!film->plan.shape.reshape)
+        return;
+
+    image->reshape = &frame->dolby.reshape;
+    if (film->plan.steering.on && frame->dolby.scene_peak_nits > 0)
+        image->peak_nits = frame->dolby.scene_peak_nits;
+}
+
+/* The image of a frame on one side; planes NULL = without buffers. `frame` is for the input. */
 static struct cox_video_image image_of(const struct film *film, const struct film_side *side,
-                                       cox_buffer *const *planes)
+                                       cox_buffer *const *planes, const struct video_frame *frame)
 {
     const struct film_plan *plan = &film->plan;
     struct cox_video_image image = {.format = plan->shape.out,
@@ -270,6 +282,7 @@ static struct cox_video_image image_of(const struct film *film, const struct fil
         image.format = plan->shape.in;
         image.width = plan->shape.width;
         image.height = plan->shape.height;
+        add_dolby(film, frame, &image);
     }
 
     for (uint32_t p = 0; p < side->plane_count; p++) {
@@ -375,8 +388,11 @@ static bool map_one(struct film *film)
     if (status != COX_OK)
         return fail(film, "cannot allocate memory", status, n);
 
-    const struct cox_video_image in = image_of(film, &film->in, film_side_planes(&film->in, n));
-    const struct cox_video_image out = image_of(film, &film->out, film_side_planes(&film->out, n));
+    const struct video_frame *frame = &film->frames[n % FILM_FRAMES];
+    const struct cox_video_image in = image_of(film, &film->in, film_side_planes(&film->in, n),
+                                               frame);
+    const struct cox_video_image out = image_of(film, &film->out, film_side_planes(&film->out, n),
+                                                NULL);
 
     pthread_mutex_lock(&film->lock);
     film->submitted++;
@@ -542,8 +558,9 @@ static void plan_slots(struct film *film)
 static cox_status make_stream(struct film *film)
 {
     const struct film_plan *plan = &film->plan;
-    const struct cox_video_image in = image_of(film, &film->in, NULL);
-    const struct cox_video_image out = image_of(film, &film->out, NULL);
+    const struct video_frame any = {0};
+    const struct cox_video_image in = image_of(film, &film->in, NULL, &any);
+    const struct cox_video_image out = image_of(film, &film->out, NULL, NULL);
     const struct cox_tonemap_options look = look_of(film, 0);
 
     const cox_status status = cox_video_stream_create(plan->runtime, &plan->session, &look,

@@ -280,6 +280,7 @@ void profile_write(const struct profile *profile, const char *what, FILE *to)
 static bool is_sound(const struct profile *profile)
 {
     struct cox_video_shape shape = profile->shape;
+    shape.reshape = false; /* the film's frames decide */
     struct cox_constants params;
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     uint32_t width, height;

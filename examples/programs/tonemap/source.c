@@ -290,6 +290,8 @@ static bool choose_colours(struct source *from, struct film_plan *plan,
     if (!chosen.primaries && !choose_primaries(shape, colours, error))
         return false;
 
+    /* An option for the colours is for those of the base layer. */
+    shape->reshape = colours->reshapes && follows && !chosen.primaries && !chosen.range;
     if (follows)
         shape->transfer = colours->has_transfer ? colours->transfer : COX_TRANSFER_PQ;
     if (!chosen.range)
@@ -336,6 +338,8 @@ static void note_tags(const struct source *from)
     if (format->conflict[0])
         message_warning("%s: the frames name %s in the container; the frames are followed", input,
                         format->conflict);
+    if (format->has_full_enhancement)
+        message_warning("%s: the enhancement layer of Dolby Vision (FEL) is not applied", input);
     if (from->assumed && format->can_name_colours)
         message_warning("%s: it names no transfer curve and is taken for PQ, but may be SDR; use "
                         "--transfer if it is HDR",

@@ -463,6 +463,9 @@ static void print_input(const struct job *job)
         transfers[shape->transfer], job->from.assumed ? " (assumed)" : "",
         primaries[shape->primaries], range_text(&shape->in));
 
+    if (format->dolby_profile)
+        say(", Dolby Vision profile %" PRIu32 "%s", format->dolby_profile,
+            shape->reshape ? "" : " (base layer)");
     if (rate.num && rate.den)
         say(", %.6g frames/s", (double)rate.num / rate.den);
     if (format->frames)
