@@ -281,7 +281,7 @@ CASES = {
     "changing": (alternating, True),
     "repeating": (repeating, True),
     "floats": (steady(Frame(5, [pieces(3, 9)] + chroma(2, 70), floats=True)), True),
-    "scene": (steady(Frame(5, [pieces(2, 1)] + chroma(3, 80), scene=(0, 2081, 1500))), True),
+    "scene": (steady(Frame(5, [pieces(2, 1)] + chroma(3, 80), scene=(0, 2700, 1500))), True),
     "no-sum": (steady(Frame(5, [pieces(2, 1), ONE, ONE], sum=None)), True),
     "wrong-sum": (steady(Frame(5, [ONE, ONE, ONE], sum=False)), True),
     "mel": (steady(Frame(7, [pieces(3, 2), ONE, ONE], residual="mel")), False),

@@ -214,6 +214,7 @@ bool libav_take_colours(struct video_colours *colours, const struct libav *libav
         colours->transfer = COX_TRANSFER_PQ;
         colours->primaries = COX_PRIMARIES_BT2020;
         colours->other_transfer[0] = '\0';
+        colours->scene_peak_nits = (double)libav->dolby.scene_peak_nits;
         return true;
     }
     return take_space(colours, &named, is_rgb(pixel.layout), error);

@@ -18,7 +18,7 @@ bool video_colours_equal(const struct video_colours *a, const struct video_colou
            !strcmp(a->other_transfer, b->other_transfer) &&
            !strcmp(a->other_primaries, b->other_primaries) &&
            same(a->mastering_peak_nits, b->mastering_peak_nits) &&
-           same(a->max_cll_nits, b->max_cll_nits);
+           same(a->max_cll_nits, b->max_cll_nits) && same(a->scene_peak_nits, b->scene_peak_nits);
 }
 
 size_t video_row_bytes(const struct cox_video_format *pixel, const struct cox_video_plane *plane)

@@ -253,18 +253,6 @@ static bool start_writer(struct film *film)
     return film->writer_runs || fail(film, "cannot start a thread", COX_E_SYSTEM, 0);
 }
 
-/* With Dolby Vision: its reshaping, and the peak of the scene. */
-static void add_dolby(const struct film *film, const struct video_frame *frame,
-                      struct cox_video_image *image)
-{
-    if (!film->plan.shape.reshape)
-        return;
-
-    image->reshape = &frame->dolby.reshape;
-    if (film->plan.steering.on && frame->dolby.scene_peak_nits > 0)
-        image->peak_nits = frame->dolby.scene_peak_nits;
-}
-
 /* The image of a frame on one side; planes NULL = without buffers. `frame` is for the input. */
 static struct cox_video_image image_of(const struct film *film, const struct film_side *side,
                                        cox_buffer *const *planes, const struct video_frame *frame)
@@ -282,7 +270,8 @@ static struct cox_video_image image_of(const struct film *film, const struct fil
         image.format = plan->shape.in;
         image.width = plan->shape.width;
         image.height = plan->shape.height;
-        add_dolby(film, frame, &image);
+        if (plan->shape.reshape)
+            image.reshape = &frame->dolby.reshape;
     }
 
     for (uint32_t p = 0; p < side->plane_count; p++) {

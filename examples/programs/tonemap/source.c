@@ -250,13 +250,14 @@ static void note_known_peak(struct source *from, double nits, const char *which)
     from->known_peak = which;
 }
 
-/* The peak of the mastering display, else that of the brightest pixel. */
+/* The peak of the scene, else that of the mastering display, else that of the brightest pixel. */
 static void note_known_peaks(struct source *from, const struct video_colours *colours)
 {
     from->known_peak_nits = from->odd_peak_nits = 0;
     from->known_peak = NULL;
     note_known_peak(from, colours->max_cll_nits, "of the brightest pixel (MaxCLL)");
     note_known_peak(from, colours->mastering_peak_nits, "of the mastering display");
+    note_known_peak(from, colours->scene_peak_nits, "of the scene");
 }
 
 /* Primaries and matrix. The option sets both. */
