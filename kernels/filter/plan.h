@@ -11,9 +11,9 @@ enum {
     COX__PLAN_BINDINGS = COX_BUFFERS_MAX,
     COX__PLAN_PASSES = 4,
     COX__PLAN_STAGES = 7,
-    COX__PLAN_USES = 8,
+    COX__PLAN_USES = 10,
     COX__PLAN_ARGS = 16,
-    COX__PLAN_OPTIONS = 512, /* bytes of a variant's build options */
+    COX__PLAN_OPTIONS = 640, /* bytes of a variant's build options */
     COX__PLAN_VECTOR = 16,   /* columns or lines in a value of the form for CPUs */
     COX__PLAN_GROUP = 128,   /* work-items in a group of the form for GPUs */
 };

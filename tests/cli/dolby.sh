@@ -97,13 +97,14 @@ run 0 'analysis' analyse changing.mkv -o part.cox
 run 0 'steering' steer part.cox -o scene.cox
 run 0 'mapping' map changing.mkv --scene scene.cox -o piece.y4m
 run 0 'in one run' changing.mkv -o one.y4m
-cmp -s piece.y4m one.y4m || fail 'a film in pieces differs from one run'
+tail -n +2 one.y4m >one
+tail -n +2 piece.y4m | cmp -s - one || fail 'a film in pieces differs from one run'
 pass
 # Level 1 names the peak of the scene.
 run 0 'the peak of the scene' scene.hevc -o null: --trust-metadata
 contains out 'scenes    peak 426 to 426 cd/m2'
-run 0 'three devices' changing.mkv -o three.y4m --devices cpu:2x1 --policy steps
-cmp -s three.y4m one.y4m || fail 'devices differ'
+run 0 'three devices' changing.mkv -o three.y4m --devices cpu:2x1 --policy chunks
+tail -n +2 three.y4m | cmp -s - one || fail 'devices differ'
 pass
 for options in '--scale 1/2' '--scale 96x72' '--operator local' '--operator bt2390 --depth 10'; do
     run 0 "$options" changing.mkv -o null: $options
