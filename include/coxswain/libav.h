@@ -22,6 +22,7 @@
 #ifndef COXSWAIN_LIBAV_H
 #define COXSWAIN_LIBAV_H
 
+#include <coxswain/dolby.h>
 #include <coxswain/stream.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -222,19 +223,30 @@ static inline float cox_av_peak_nits(const AVFrame *frame)
     return 0;
 }
 
-/* Describe a frame that is to be mapped or written to: its planes, cropped as the frame states, and
- * its colours.
+/* Read the Dolby Vision metadata of a decoded HEVC frame. `dolby` is that of the frame before, or all
+ * zeros, and becomes the frame's own.
  *
- * A transfer other than HLG is taken for PQ, see cox_av_colours_are_known. Unspecified primaries
- * and matrix are those of cox_av_colours.
- *
- * `memory` is set to NULL, see cox_av_pool_find.
+ * Returns 1 if the frame has to be mapped with `dolby->reshape` (cox_video_image.reshape). Returns 0
+ * if it has no metadata, or an enhancement layer: its own colours are to be mapped.
  *
  * Errors:
- *   AVERROR(ENOSYS)  The library does not support the format, the primaries or the matrix, or the
- *                    frame is in a device's own memory.
- *   AVERROR(ERANGE)  The frame has no size, or is cropped to nothing. */
-static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *image)
+ *   AVERROR_INVALIDDATA  the metadata are damaged, or a frame of profile 5 has no matrices */
+static inline int cox_av_dolby(const AVFrame *frame, struct cox_dolby_frame *dolby)
+{
+    const AVFrameSideData *data = av_frame_get_side_data(frame, AV_FRAME_DATA_DOVI_RPU_BUFFER);
+    const struct cox_dolby_frame *before = dolby->profile ? dolby : NULL;
+
+    if (!data)
+        return 0;
+    if (cox_dolby_read_hevc(data->data, data->size, before, dolby) != COX_OK ||
+        (dolby->profile == 5 && !dolby->has_colours))
+        return AVERROR_INVALIDDATA;
+    return !dolby->has_residual;
+}
+
+/* cox_av_image, also of a frame that is reshaped. */
+static inline int cox_av_describe_(const AVFrame *frame, const struct cox_video_reshape *reshape,
+                                   struct cox_video_image *image)
 {
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
 
@@ -247,9 +259,10 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     const bool packed = image->format.layout == COX_VIDEO_RGBA ||
                         image->format.layout == COX_VIDEO_BGRA;
     const bool rgb = packed || image->format.layout == COX_VIDEO_GBR;
-    if (!cox_av_colours(frame->color_primaries, frame->colorspace, &image->primaries,
-                        &image->matrix) ||
-        (frame->colorspace == AVCOL_SPC_RGB && !rgb))
+    image->reshape = reshape;
+    if (!reshape && (!cox_av_colours(frame->color_primaries, frame->colorspace, &image->primaries,
+                                     &image->matrix) ||
+                     (frame->colorspace == AVCOL_SPC_RGB && !rgb)))
         return AVERROR(ENOSYS);
 
     if (frame->width <= 0 || frame->height <= 0 || frame->crop_left >= (size_t)frame->width ||
@@ -296,6 +309,23 @@ static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *ima
     }
 
     return 0;
+}
+
+/* Describe a frame that is to be mapped or written to: its planes, cropped as the frame states, and
+ * its colours.
+ *
+ * A transfer other than HLG is taken for PQ, see cox_av_colours_are_known. Unspecified primaries
+ * and matrix are those of cox_av_colours.
+ *
+ * `memory` is set to NULL, see cox_av_pool_find.
+ *
+ * Errors:
+ *   AVERROR(ENOSYS)  The library does not support the format, the primaries or the matrix, or the
+ *                    frame is in a device's own memory.
+ *   AVERROR(ERANGE)  The frame has no size, or is cropped to nothing. */
+static inline int cox_av_image(const AVFrame *frame, struct cox_video_image *image)
+{
+    return cox_av_describe_(frame, NULL, image);
 }
 
 /* Copy the properties of `from` to the mapped frame, with these exceptions.
@@ -654,6 +684,7 @@ struct cox_av_map {
     struct cox_av_pool *pool;
     unsigned pending; /* frames that were sent and not received */
     bool ended;
+    struct cox_dolby_frame dolby; /* metadata of the last frame */
 };
 
 /* The AVFrames of a frame that was sent and not received. */
@@ -768,13 +799,15 @@ static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame
 }
 
 /* Send a frame. The map keeps a reference to it until it has been mapped. NULL = no more frames
- * follow. Blocks as cox_video_stream_send does.
+ * follow. Blocks as cox_video_stream_send does. A frame with Dolby Vision's metadata is mapped as
+ * cox_av_dolby says.
  *
  * Errors:
  *   AVERROR(EAGAIN)  Too many frames were sent and not received. Receive one first.
  *   AVERROR_EOF      NULL was sent before, with no cox_av_map_flush since.
  *   AVERROR(ENOSYS)  See cox_av_image and cox_av_colours_are_known.
  *   AVERROR(ERANGE)  See cox_av_image.
+ *   AVERROR_INVALIDDATA  See cox_av_dolby.
  *   AVERROR(EINVAL)  The frame cannot be mapped to the format and size of the map.
  *   AVERROR_EXIT     The stream was cancelled.
  *   AVERROR(ENOMEM), AVERROR_EXTERNAL */
@@ -792,15 +825,19 @@ static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame
     if (map->pending > COX_IN_FLIGHT_MAX)
         return AVERROR(EAGAIN);
 
+    const int reshapes = cox_av_dolby(frame, &map->dolby);
+    const struct cox_video_reshape *reshape = reshapes > 0 ? &map->dolby.reshape : NULL;
     int code = AVERROR(ENOSYS);
-    if (cox_av_colours_are_known(frame))
-        code = cox_av_image(frame, &in);
+    if (reshapes < 0)
+        return reshapes;
+    if (reshape || cox_av_colours_are_known(frame))
+        code = cox_av_describe_(frame, reshape, &in);
     if (code >= 0)
         code = cox_av_sent_make_(map, frame, in.width, in.height, &sent);
 
     /* Describe the reference: if the frame had no buffers, it is a copy elsewhere in memory. */
     if (code >= 0)
-        code = cox_av_image(sent->in, &in);
+        code = cox_av_describe_(sent->in, reshape, &in);
     if (code >= 0)
         code = cox_av_image(sent->out, &out);
 
