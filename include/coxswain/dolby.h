@@ -1,9 +1,9 @@
 /* Dolby Vision: from the metadata of a frame (RPU, reference processing unit) to its reshaping.
  *
  * The base layer of profile 5 and of AV1's profile 10.0 has no ordinary colours: frames must be
- * reshaped. The base layers of profiles 8.1 and 8.4 are HDR10 and HLG, and their reshaping gives the
- * picture that was graded. Profiles 4 and 7 have an enhancement layer, which is not decoded: map
- * their base layer as it is.
+ * reshaped. The base layers of profiles 8.1 and 8.4 are HDR10 and HLG, and their reshaping gives
+ * the picture that was graded. Profiles 4 and 7 have an enhancement layer, which is not decoded.
+ * Map their base layer without reshaping.
  *
  * Sources: US patent 10,701,399 (syntax), ETSI GS CCM 001 (composition).
  *

@@ -142,11 +142,14 @@ enum cox_video_scale { COX_SCALE_NONE = 0, COX_SCALE_HALF = 1, COX_SCALE_FILTER 
  * describes it for each frame (dolby.h).
  *
  * A code of n bits counts as code / 2^n. Chroma is interpolated to the pixels first. A component is
- * limited to `least` .. `most`. Then its last piece whose `from` it reaches gives its new value:
- *   COX_RESHAPE_POLYNOMIAL  c[0] + c[1] x + c[2] x^2 of the component x
- *   COX_RESHAPE_MMR         c[0] + sum over i = 0 .. 6 and j = 0 .. 2 of c[1 + 3 i + j] t[i]^(j + 1),
- *                           t = Y', Cb, Cr, Y' Cb, Y' Cr, Cb Cr, Y' Cb Cr. The factors of lower
- *                           orders than 3 are 0.
+ * limited to `least` .. `most`. The last piece whose `from` it reaches gives its new value.
+ *
+ *   COX_RESHAPE_POLYNOMIAL
+ *       c[0] + c[1] x + c[2] x^2 of the component x
+ *   COX_RESHAPE_MMR
+ *       c[0] + sum over i = 0 .. 6 and j = 0 .. 2 of c[1 + 3 i + j] t[i]^(j + 1)
+ *       t = Y', Cb, Cr, Y' Cb, Y' Cr, Cb Cr, Y' Cb Cr
+ *
  * The new values are limited to 0 .. 1.
  *
  * `signal_matrix`, in rows, and `signal_offset` give the signal of PQ: M (value - offset).

@@ -8,8 +8,8 @@
  * (0), dimension 1 over the band's rows of blocks. A band begins with a row of blocks. Any local
  * size. Build defines: COX_WIDTH (detmath.clh), COX_ITEM; COX_BLOCK_LOG2 1 .. 5; COX_CHROMA_UNIT,
  * what one chroma sample counts in the parameters; of frame.cl: COX_IN_LAYOUT, COX_IN_BYTES,
- * COX_IN_SHIFT, COX_IN_SUB_X, COX_IN_SUB_Y, COX_TRANSFER, COX_RESHAPE, COX_CURVE 4. Access: inputs ROWS read,
- * `moments` ROWS write, its rows' first quantity. Numerics: see detmath.clh. Codes are added as
+ * COX_IN_SHIFT, COX_IN_SUB_X, COX_IN_SUB_Y, COX_TRANSFER, COX_RESHAPE, COX_CURVE 4. Access: inputs
+ * ROWS read, `moments` ROWS write, its rows' first quantity. Numerics: see detmath.clh. Codes are added as
  * integers. For RGBA and BGRA one work-item adds up a block, in one order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
@@ -200,8 +200,8 @@ __kernel void blocks(__global const uchar *in_0,
 #if IN_PLANES > 2
                      __global const uchar *in_2,
 #endif
-                     RESHAPING __global uchar *moments, int moments_origin, struct video_params params,
-                     int first, int rows)
+                     RESHAPING __global uchar *moments, int moments_origin,
+                     struct video_params params, int first, int rows)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct video_params p = params;

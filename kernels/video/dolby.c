@@ -1,5 +1,5 @@
-/* Dolby Vision's metadata: a header, the reshaping of each component, the colours of the result, and
- * blocks about the scene.
+/* Dolby Vision's metadata: a header, the reshaping of each component, the colours of the result,
+ * and blocks about the scene.
  *
  * Bits are read from the first byte's high bit on. A reader that reaches the end gives zeros and
  * notes it, so that each part is checked once.

@@ -59,7 +59,7 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
     shape->primaries = in->primaries;
     shape->encoding = out->encoding;
     shape->matrix = in->matrix;
-    if (in->reshape) { /* it has matrices of its own */
+    if (in->reshape) { /* its matrices are in it */
         shape->reshape = true;
         shape->transfer = COX_TRANSFER_PQ;
         shape->primaries = COX_PRIMARIES_BT2020;
