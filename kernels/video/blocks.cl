@@ -9,8 +9,8 @@
  * size. Build defines: COX_WIDTH (detmath.clh), COX_ITEM; COX_BLOCK_LOG2 1 .. 5; COX_CHROMA_UNIT,
  * what one chroma sample counts in the parameters; of frame.cl: COX_IN_LAYOUT, COX_IN_BYTES,
  * COX_IN_SHIFT, COX_IN_SUB_X, COX_IN_SUB_Y, COX_TRANSFER, COX_RESHAPE, COX_CURVE 4. Access: inputs
- * ROWS read, `moments` ROWS write, its rows' first quantity. Numerics: see detmath.clh. Codes are added as
- * integers. For RGBA and BGRA one work-item adds up a block, in one order.
+ * ROWS read, `moments` ROWS write, its rows' first quantity. Numerics: see detmath.clh. Codes are
+ * added as integers. For RGBA and BGRA one work-item adds up a block, in one order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 #include "video/signal.clh"
