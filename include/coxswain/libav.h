@@ -223,11 +223,11 @@ static inline float cox_av_peak_nits(const AVFrame *frame)
     return 0;
 }
 
-/* Read the Dolby Vision metadata of a decoded HEVC frame. `dolby` is that of the frame before, or all
- * zeros, and becomes the frame's own.
+/* Read the Dolby Vision metadata of a decoded HEVC frame. `dolby` is that of the frame before, or
+ * all zeros, and becomes the frame's own.
  *
- * Returns 1 if the frame has to be mapped with `dolby->reshape` (cox_video_image.reshape). Returns 0
- * if it has no metadata, or an enhancement layer: its own colours are to be mapped.
+ * Returns 1 if the frame has to be mapped with `dolby->reshape` (cox_video_image.reshape). Returns
+ * 0 if it has no metadata, or an enhancement layer: its own colours are to be mapped.
  *
  * Errors:
  *   AVERROR_INVALIDDATA  the metadata are damaged, or a frame of profile 5 has no matrices */
