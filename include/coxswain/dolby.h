@@ -49,8 +49,8 @@ struct cox_dolby_frame {
  * repeat. NULL = none. `out` may be equal to `before`. It is unchanged on an error.
  *
  * Errors:
- *   COX_E_INVALID    An argument is NULL. The bytes are damaged or are not such metadata. A checksum
- *                    of 0 counts as missing.
+ *   COX_E_INVALID    An argument is NULL. The bytes are damaged, or are not such metadata. A
+ *                    checksum of 0 counts as missing.
  *   COX_E_NOT_FOUND  The metadata repeats curves that `before` does not have. */
 COX_API COX_MUST_CHECK cox_status cox_dolby_read_hevc(const uint8_t *bytes, size_t count,
                                                       const struct cox_dolby_frame *before,
