@@ -1,6 +1,6 @@
 #!/bin/sh
 # Films with Dolby Vision: frames become what the computation in double precision gives, in every container and
-# however they are reached.
+# however they are reached. Also HDR10+.
 #   sh dolby.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
@@ -103,6 +103,9 @@ pass
 # Level 1 names the peak of the scene.
 run 0 'the peak of the scene' scene.hevc -o null: --trust-metadata
 contains out 'scenes    peak 426 to 426 cd/m2'
+expect_status 0 'HDR10+' python3 "$source/tests/support/hdr10plus.py" tagged.hevc plus.hevc 600
+run 0 'the peak of the scene by HDR10+' plus.hevc -o null: --trust-metadata
+contains out 'scenes    peak 600 to 600 cd/m2'
 run 0 'three devices' changing.mkv -o three.y4m --devices cpu:2x1 --policy chunks
 tail -n +2 three.y4m | cmp -s - one || fail 'devices differ'
 pass

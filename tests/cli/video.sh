@@ -146,6 +146,11 @@ for way in '--operator hable' '--sdr-white 203' '--desat 0.75' '--dither ordered
     '--primaries bt2020' '--range limited' '--depth 8' '--gamut compress' '--gamut compress:0.9'; do
     hashes "$fixed" "$way is the default" "$clip" -o a.nv12 --peak 1000 $way
 done
+run 0 'HLG' "$clip" -o null: --peak 1000 --transfer hlg --hash
+hlg=$(hash_of)
+hashes "$hlg" '--hlg-peak 1000 is the default' "$clip" -o null: --peak 1000 --transfer hlg --hlg-peak 1000
+run 0 'HLG for a darker display' "$clip" -o null: --peak 1000 --transfer hlg --hlg-peak 600 --hash
+differ "$(hash_of)" "$hlg"
 run 0 'as many bits' "$clip" -o a.p010 --peak 1000 --hash
 hashes "$(hash_of)" 'as many bits are not dithered' "$clip" -o a.p010 --peak 1000 --dither none
 if [ -z "${ASAN_OPTIONS:-}" ]; then
@@ -165,7 +170,7 @@ run 0 'a rate in decimals' "$clip" -o rate.y4m --rate 12.5
 equal "$(field rate.y4m F)" F12500:1000
 prints '^cox-tonemap [0-9]+\.[0-9]+' 'version' --version
 run 0 'help' --help
-for option in verify transfer primaries range peak sdr-white operator desat detail dither gamut frames start lookahead frame size format; do
+for option in verify transfer primaries range peak sdr-white hlg-peak operator desat detail dither gamut frames start lookahead frame size format; do
     contains out "--$option "
 done
 

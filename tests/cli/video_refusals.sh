@@ -81,6 +81,7 @@ done 3<<'END'
 expected auto or a luminance|--peak bright
 expected a luminance from 1 to 10000|--sdr-white 0
 expected a luminance from 1 to 10000|--sdr-white nan
+expected a luminance from 100 to 10000|--hlg-peak 99
 unknown operator 'filmic'; operators: hable, .*bt2390|--operator filmic
 --operator exposure is for pictures|--operator exposure
 expected none or ordered|--dither yes
@@ -141,7 +142,7 @@ refuses 1 '--transfer pq and hlg are for integer samples' 'codes in linear light
 refuses 1 '--range is for' 'a range of RGBA' $half --range full
 refuses 1 'is not supported for half-float RGBA' 'another size of half floats' $half --scale 32x
 refuses 1 'must be from 1/8 to 8 times that' 'a size too small' "$clip" -o a.y4m --scale 7x48
-for option in '--transfer pq' '--primaries bt709' '--range full' '--sdr-white 100' '--dither none' '--gamut clip' '--scale 1/2' \
+for option in '--transfer pq' '--primaries bt709' '--range full' '--sdr-white 100' '--hlg-peak 600' '--dither none' '--gamut clip' '--scale 1/2' \
     '--frames 1' '--start 0' '--frame 0' '--lookahead 0' '--rate 25' '--to png'; do
     refuses 2 "${option%% *} is for video" "$option for a picture" "$work/small.pfm" -o a.png $option
 done

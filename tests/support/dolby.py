@@ -470,4 +470,5 @@ def main():
         sys.exit("no frame")
 
 
-main()
+if __name__ == "__main__":
+    main()

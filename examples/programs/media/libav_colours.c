@@ -10,6 +10,7 @@
 
 #include "libav_input.h"
 
+#include <libavutil/hdr_dynamic_metadata.h>
 #include <libavutil/mastering_display_metadata.h>
 #include <math.h>
 #include <stdarg.h>
@@ -178,6 +179,20 @@ static void take_metadata(struct video_colours *colours, const struct libav *lib
                                 sizeof(AVContentLightMetadata)));
 }
 
+/* HDR10+ (SMPTE ST 2094-40): the largest of R, G and B in the scene, in units of 10 000 cd/m2. */
+static void take_scene(struct video_colours *colours, const AVFrame *frame)
+{
+    const AVDynamicHDRPlus *scene = libav_frame_data(frame, AV_FRAME_DATA_DYNAMIC_HDR_PLUS,
+                                                     sizeof *scene);
+    if (!scene || scene->num_windows < 1)
+        return;
+
+    for (int i = 0; i < 3; i++)
+        if (scene->params[0].maxscl[i].den > 0)
+            colours->scene_peak_nits = fmax(colours->scene_peak_nits,
+                                            10000 * av_q2d(scene->params[0].maxscl[i]));
+}
+
 static void take_transfer(struct video_colours *colours,
                           enum AVColorTransferCharacteristic transfer)
 {
@@ -208,6 +223,7 @@ bool libav_take_colours(struct video_colours *colours, const struct libav *libav
     else if (named.range == AVCOL_RANGE_MPEG)
         colours->range = COX_RANGE_LIMITED;
     take_metadata(colours, libav);
+    take_scene(colours, libav->frame);
 
     if (libav_dolby_reshapes(libav)) {
         colours->reshapes = colours->has_transfer = colours->has_primaries = true;

@@ -48,7 +48,7 @@ struct video_colours {
 
     double mastering_peak_nits; /* of the mastering display; not checked; 0 = unknown */
     double max_cll_nits;        /* the brightest pixel; not checked; 0 = unknown */
-    double scene_peak_nits;     /* by Dolby Vision's level 1; 0 = unknown */
+    double scene_peak_nits;     /* by Dolby Vision's level 1 or HDR10+; 0 = unknown */
 };
 
 bool video_colours_equal(const struct video_colours *a, const struct video_colours *b);

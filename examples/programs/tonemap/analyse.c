@@ -22,6 +22,7 @@ enum { SLOTS = 3 };
 struct slot {
     cox_buffer *histogram;
     cox_buffer *reshaping; /* its table */
+    struct film_plan plan; /* with the frame's colours */
     struct analysis *analysis;
     bool busy, done; /* `done` under the lock */
     cox_status status;
@@ -133,7 +134,7 @@ static bool take(struct analysis *analysis, uint64_t n)
     if (analysis->in.lent &&
         !video_input_kept(analysis->from.input, film_side_planes(&analysis->in, n), &error))
         return message_file_error(analysis->options->input, &error);
-    return part_add(&analysis->part, &analysis->from.plan, cox_buffer_data(slot->histogram));
+    return part_add(&analysis->part, &slot->plan, cox_buffer_data(slot->histogram));
 }
 
 /* With Dolby Vision: the table and the constants of the frame that was read last. */
@@ -163,6 +164,7 @@ static bool submit(struct analysis *analysis, uint64_t n)
     buffers[count] = slot->histogram;
 
     slot->done = false;
+    slot->plan = analysis->from.plan;
     if (status == COX_OK)
         status = cox_session_submit(analysis->session,
                                     &(const struct cox_frame){.buffers = buffers,
@@ -192,14 +194,14 @@ static bool follow_colours(struct analysis *analysis, uint64_t n)
     struct error error;
     if (video_colours_equal(colours, &analysis->colours))
         return true;
-    if (!take_all(analysis, n))
-        return false;
     if (!source_recolour(from, &from->plan, analysis->range.first + n, colours, &error))
         return message_file_error(analysis->options->input, &error);
 
     analysis->colours = *colours;
     if (film_same_colours(&from->plan.shape, &before) && from->plan.shape.reshape == before.reshape)
         return true;
+    if (!take_all(analysis, n))
+        return false;
     cox_session_destroy(&analysis->session);
     return make_session(analysis);
 }

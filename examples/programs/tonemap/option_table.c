@@ -39,6 +39,7 @@ const char option_help[] =
     "  --alpha             pictures: keep the alpha channel (default: blend with black)\n"
     "  --layer NAME        pictures: a layer of OpenEXR; default: the unnamed one, Combined or the first\n"
     "  --sdr-white NITS    video: luminance that becomes SDR white, in cd/m2 (default 203)\n"
+    "  --hlg-peak NITS     video: peak of the display that HLG is shown for, in cd/m2 (default 1000)\n"
     "  --dither WHICH      video: none or ordered (default: ordered if the output has fewer bits)\n"
     "  --gamut WHICH       video: compress[:KNEE] or clip. compress (default but for BT.709) moves\n"
     "                      colours outside SDR towards grey and keeps their hue; clip clips channels\n"

@@ -39,6 +39,7 @@ enum option_group {
     LONG(ALPHA, "alpha", no_argument, FOR_PICTURE)                                 \
     LONG(LAYER, "layer", required_argument, FOR_PICTURE)                           \
     LONG(SDR_WHITE, "sdr-white", required_argument, FOR_VIDEO | SETS_LOOK)         \
+    LONG(HLG_PEAK, "hlg-peak", required_argument, FOR_VIDEO | SETS_LOOK)           \
     LONG(DITHER, "dither", required_argument, FOR_VIDEO | SETS_LOOK)               \
     LONG(GAMUT, "gamut", required_argument, FOR_VIDEO | SETS_LOOK)                 \
     LONG(SCALE, "scale", required_argument, FOR_VIDEO | SETS_LOOK)                 \

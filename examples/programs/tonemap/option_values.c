@@ -184,6 +184,11 @@ static bool set_look(struct options *options, int which, const char *text,
         return parse_between(text, 1, 10000, &options->sdr_white_nits) ||
                options_refuse(error, "--sdr-white '%s': expected a luminance from 1 to 10000 cd/m2",
                               text);
+    case OPTION_HLG_PEAK:
+        return parse_between(text, 100, 10000, &options->hlg_peak_nits) ||
+               options_refuse(error,
+                              "--hlg-peak '%s': expected a luminance from 100 to 10000 cd/m2",
+                              text);
     case OPTION_DESAT:
         return parse_desaturate(options, text, error);
     case OPTION_DETAIL:

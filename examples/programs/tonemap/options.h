@@ -45,8 +45,9 @@ struct options {
     double exposure_stops;
     double peak_nits; /* unless peak_auto */
     double sdr_white_nits;
-    float desaturate; /* as in the library's settings */
-    float detail;     /* as in the library's settings */
+    double hlg_peak_nits; /* 0 = the default */
+    float desaturate;     /* as in the library's settings */
+    float detail;         /* as in the library's settings */
     enum cox_operator op;
     enum cox_dither dither;
     enum cox_gamut gamut;

@@ -423,6 +423,7 @@ void source_choose_light(struct source *from)
 
     note_known_peaks(from, &from->format->colours);
     plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
+                                                 .hlg_peak_nits = (float)options->hlg_peak_nits,
                                                  .desaturate = options->desaturate,
                                                  .detail = options->detail,
                                                  .gamut_knee = options->gamut_knee,
