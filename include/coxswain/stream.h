@@ -38,6 +38,7 @@ struct cox_video_image {
     enum cox_primaries primaries;
     enum cox_matrix matrix;
     enum cox_encoding encoding; /* of output */
+    enum cox_out_primaries out_primaries;
 
     /* The first sample of each plane's top row, and the bytes from a row to the row below. A pitch
      * is negative if the top row is last in memory. cox_video_planes gives the number of planes,
@@ -100,7 +101,8 @@ struct cox_tonemap_options {
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
     enum cox_peak_source peak;
     enum cox_tristate dither; /* auto: if the output has fewer bits than the input */
-    /* COX_GAMUT_COMPRESS: light outside BT.709 keeps its hue. Auto: unless the input is BT.709. */
+    /* COX_GAMUT_COMPRESS: light outside BT.709 keeps its hue. Auto: unless the input
+     * is BT.709 or the output BT.2020. */
     enum cox_tristate compress;
 
     /* `peak_nits` applies only with COX_PEAK_FIXED. With other sources `gain` multiplies the gain

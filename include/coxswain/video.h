@@ -1,5 +1,5 @@
-/* Tone mapping of video: HDR frames (PQ or HLG, any usual primaries) become SDR frames (BT.709 with
- * BT.1886 or sRGB). A frame takes one pass, or four with COX_OPERATOR_LOCAL. Scene analysis adapts
+/* Tone mapping of video: HDR frames (PQ or HLG, any usual primaries) become SDR frames (BT.709 or
+ * BT.2020 with BT.1886 or sRGB), or PQ for a darker display. A frame takes one pass, or four with COX_OPERATOR_LOCAL. Scene analysis adapts
  * the curve from frame to frame.
  *
  * A frame has one to three planes, see cox_video_planes. Each plane is one buffer of the session.
@@ -115,7 +115,7 @@ COX_API uint32_t cox_video_planes(const struct cox_video_format *format, uint32_
  * The pattern is fixed to the frame. */
 enum cox_dither { COX_DITHER_NONE = 0, COX_DITHER_ORDERED = 1 };
 
-/* What happens to light outside BT.709.
+/* What happens to light outside the output's primaries.
  *   COX_GAMUT_CLIP      Each channel is clipped, usually by the display.
  *   COX_GAMUT_COMPRESS  The light moves towards grey of the same luminance until it is inside,
  *                       which keeps its hue better. Light up to the knee (`gamut_knee`) is
@@ -124,8 +124,12 @@ enum cox_gamut { COX_GAMUT_CLIP = 0, COX_GAMUT_COMPRESS = 1 };
 
 /* How light is encoded in the output.
  *   COX_ENCODING_BT1886  For a display with the curve of BT.1886: light^(1/2.4), as video is.
- *   COX_ENCODING_SRGB    IEC 61966-2-1, as pictures are. */
-enum cox_encoding { COX_ENCODING_BT1886 = 0, COX_ENCODING_SRGB = 1 };
+ *   COX_ENCODING_SRGB    IEC 61966-2-1, as pictures are.
+ *   COX_ENCODING_PQ      SMPTE ST 2084, for an HDR display whose peak is `sdr_white_nits`. */
+enum cox_encoding { COX_ENCODING_BT1886 = 0, COX_ENCODING_SRGB = 1, COX_ENCODING_PQ = 2 };
+
+/* The primaries and the matrix of the output. */
+enum cox_out_primaries { COX_OUT_BT709 = 0, COX_OUT_BT2020 = 1 };
 
 /* The size of the output.
  *   COX_SCALE_NONE    The size of the input.
@@ -208,6 +212,7 @@ struct cox_video_shape {
     enum cox_dither dither;
     enum cox_gamut gamut;
     enum cox_encoding encoding;
+    enum cox_out_primaries out_primaries;
 
     /* COX_OPERATOR_LOCAL needs COX_SCALE_NONE. COX_SCALE_HALF needs even sides, and input pitches
      * up to 2^30 - 1. */
@@ -219,8 +224,8 @@ struct cox_video_shape {
 
 /* How one frame is mapped. Zero means the default. */
 struct cox_video_settings {
-    /* The light that becomes SDR white, unless the operator changes it. 1 .. 10 000; 0 = 203
-     * (ITU-R BT.2408). */
+    /* The light that becomes SDR white, or the peak of PQ's display, unless the operator changes
+     * it. 1 .. 10 000; 0 = 203 (ITU-R BT.2408). */
     float sdr_white_nits;
 
     /* The brightest light that keeps its gradation, after `gain`. 1 .. 10^6; 0 = 1000. */

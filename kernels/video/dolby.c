@@ -6,6 +6,7 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "reshape.h"
 #include <coxswain/dolby.h>
 #include <math.h>
 #include <string.h>
@@ -301,13 +302,7 @@ static bool read_matrices(struct bits *bits, const struct header *header,
     for (int i = 0; i < 9; i++)
         cones[i] = read_fixed(bits, 14);
 
-    for (int row = 0; row < 3; row++)
-        for (int column = 0; column < 3; column++) {
-            double sum = 0;
-            for (int i = 0; i < 3; i++)
-                sum += from_cones[3 * row + i] * cones[3 * i + column];
-            reshape->light_matrix[3 * row + column] = sum;
-        }
+    cox__reshape_product(from_cones, cones, reshape->light_matrix);
 
     const uint32_t eotf = read_bits(bits, 16);
     (void)read_bits(bits, 32); /* its parameters */

@@ -6,7 +6,7 @@
  * interpolated linearly between its samples. The signal is limited to 0 .. 1.
  *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, or half floats
  *              of light
- *     c        = M L, to BT.709 primaries
+ *     c        = M L, to the output's primaries, BT.709 or with COX_WIDE BT.2020
  *     m        = max(c); with COX_FADE as in picture.cl: c + (m - c) over / (over + 3)
  *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, or BT.2390's (pq.clh),
  *                or the ratio of local.clh instead of f(m)/m
@@ -14,7 +14,7 @@
  *                from the knee K on
  *                c = y + (c - y) (K + x / (1 + x / (1 - K))) / d,  x = d - K
  *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0
- *                with COX_SRGB: sign(c) sRGB(|c|)
+ *                with COX_ENCODE 1: sign(c) sRGB(|c|);  2: PQ(max(c, 0))
  * BT.1886's signal is straight below |c| = 2^-18, where the power is steeper than single precision
  * can follow. Light outside the gamut keeps its sign until after the average of the chroma. So
  * noise about black stays about black.
@@ -45,7 +45,8 @@
  *     COX_FADE                         0 or 1
  *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee,
  *                                      3 BT.2390, 4 local
- *     COX_DITHER, COX_GAMUT, COX_SRGB  0 or 1
+ *     COX_DITHER, COX_GAMUT, COX_WIDE  0 or 1
+ *     COX_ENCODE                       0 BT.1886, 1 sRGB, 2 PQ
  *     COX_HALVE                        1: a pixel is the mean of 2 x 2 pixels of the input, of
  *                                      their signal: of the codes of Y', and of Cb and Cr as
  *                                      they lie between their samples. Sizes are those of the
@@ -319,14 +320,33 @@ static inline sums past_end(int x, int columns)
 
 /* --- The operator --- */
 
+/* Luminance with the output's primaries. */
+#if COX_WIDE
+#define LUMINANCE(r, g, b) \
+    MULADD(r, REAL(0.2627f), MULADD(g, REAL(0.6780f), (b) * REAL(0.0593f)))
+#else
+#define LUMINANCE(r, g, b) det_luminance(r, g, b)
+#endif
+
 /* A step is a block of two rows, in twelve vectors. The upper row has red, green and blue of its
  * even columns, then of its odd ones. The lower row follows in the same order. All of them are
  * computed in parallel, because a single chain of operations mostly waits for its own results. If
  * the lower row is missing, it is the upper one again. */
 
-#if COX_SRGB
+#if COX_ENCODE == 2
+/* PQ (SMPTE ST 2084) of x, which is limited to 0 .. 1. Light below 2^-40 is black. */
+INLINE void encode(real *x, const struct video_params *k)
+{
+    real p[6], q[6];
+    SIX(p[i] = det_min(det_max(x[i], REAL(0x1p-40f)), REAL(1.0f)) * REAL(k->out_light))
+    SIX(p[i] = det_exp2(det_log2(det_max(p[i], REAL(0x1p-60f))) * REAL(0.1593017578f)))
+    SIX(q[i] = det_rcp(MULADD(p[i], REAL(18.6875f), REAL(1.0f))))
+    SIX(q[i] = q[i] * MULADD(p[i], REAL(18.8515625f), REAL(0.8359375f)))
+    SIX(x[i] = det_exp2(det_log2(q[i]) * REAL(78.84375f)))
+}
+#elif COX_ENCODE == 1
 /* sRGB of |x| with the sign of x, |x| limited to 1. Error 7.1e-6. */
-INLINE void encode(real *x)
+INLINE void encode(real *x, const struct video_params *k)
 {
     SIX(const real size = det_min(AS_REAL(AS_SINT(x[i]) & SINT(0x7fffffff)), REAL(1.0f));
         x[i] = AS_REAL(AS_SINT(det_srgb16(size)) | (AS_SINT(x[i]) & SINT(0x80000000))))
@@ -334,7 +354,7 @@ INLINE void encode(real *x)
 #else
 /* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would
  * be infinitely steep. Relative error 1.1e-4. */
-INLINE void encode(real *x)
+INLINE void encode(real *x, const struct video_params *k)
 {
     real size[6], p[6], n[6];
     SIX(size[i] = det_min(AS_REAL(AS_SINT(x[i]) & SINT(0x7fffffff)), REAL(1.0f)))
@@ -410,7 +430,7 @@ INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct vi
 INLINE void compress_gamut(real *x, const struct video_params *k)
 {
     real y[4], u[4], d[4];
-    FOUR(y[i] = det_luminance(x[3 * i], x[3 * i + 1], x[3 * i + 2]))
+    FOUR(y[i] = LUMINANCE(x[3 * i], x[3 * i + 1], x[3 * i + 2]))
     FOUR(u[i] = det_max(y[i] - det_min(x[3 * i], det_min(x[3 * i + 1], x[3 * i + 2])),
                         REAL(0x1p-40f)))
     FOUR(d[i] = u[i] * det_max(MULADD(y[i], REAL(k->gamut_rest), u[i]), REAL(0x1p-40f)))
@@ -433,7 +453,7 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
     FOUR(m[i] = det_max(det_max(x[3 * i], det_max(x[3 * i + 1], x[3 * i + 2])), REAL(0x1p-40f)))
 #if COX_FADE
     real over[4], w[4];
-    FOUR(over[i] = det_luminance(x[3 * i], x[3 * i + 1], x[3 * i + 2]) - REAL(k->fade))
+    FOUR(over[i] = LUMINANCE(x[3 * i], x[3 * i + 1], x[3 * i + 2]) - REAL(k->fade))
     FOUR(over[i] = det_max(over[i], REAL(0.0f)) * REAL(k->fade_speed))
     FOUR(w[i] = over[i] + REAL(3.0f))
     reciprocals(w);
@@ -450,8 +470,8 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 #if COX_GAMUT
     compress_gamut(x, k);
 #endif
-    encode(x);
-    encode(x + 6);
+    encode(x, k);
+    encode(x + 6, k);
 }
 
 /* --- Rows in --- */
@@ -754,7 +774,7 @@ struct ycc {
 INLINE struct ycc to_ycc(const real *c)
 {
     struct ycc out;
-    out.y = det_luminance(c[0], c[1], c[2]);
+    out.y = LUMINANCE(c[0], c[1], c[2]);
     out.cb = c[2] - out.y;
     out.cr = c[0] - out.y;
     return out;

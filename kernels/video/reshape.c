@@ -45,15 +45,14 @@ bool cox__reshape_ok(const struct cox_video_reshape *reshape)
            are_small(reshape->signal_offset, 3) && are_small(reshape->light_matrix, 9);
 }
 
-void cox__reshape_light(const struct cox_video_reshape *reshape, const double from_bt2020[9],
-                        double product[9])
+void cox__reshape_product(const double a[9], const double b[9], double product[9])
 {
     for (int row = 0; row < 3; row++)
         for (int column = 0; column < 3; column++) {
-            product[3 * row + column] = 0;
+            double sum = 0;
             for (int i = 0; i < 3; i++)
-                product[3 * row + column] += from_bt2020[3 * row + i] *
-                                             reshape->light_matrix[3 * i + column];
+                sum += a[3 * row + i] * b[3 * i + column];
+            product[3 * row + column] = sum;
         }
 }
 

@@ -29,7 +29,7 @@ struct video_params {
     struct cox__bt2390 bt2390;
     float out_luma_scale, out_luma_0;
     float out_cb_scale, out_cr_scale, out_chroma_0;
-    float out_max;
+    float out_max, out_light;
     union {
         struct cox__local surround; /* of COX_OPERATOR_LOCAL alone */
         struct cox__scale scale;    /* of COX_SCALE_FILTER alone, for the stages before */
@@ -195,8 +195,9 @@ static bool shape_ok(const struct cox_video_shape *s)
     if ((unsigned)s->transfer > COX_TRANSFER_LINEAR ||
         (unsigned)s->primaries > COX_PRIMARIES_BT601_625 ||
         (unsigned)s->matrix > COX_MATRIX_BT601 || (unsigned)s->dither > COX_DITHER_ORDERED ||
-        (unsigned)s->gamut > COX_GAMUT_COMPRESS || (unsigned)s->encoding > COX_ENCODING_SRGB ||
-        !cox_operator_name(s->op) || s->op == COX_OPERATOR_EXPOSURE)
+        (unsigned)s->gamut > COX_GAMUT_COMPRESS || (unsigned)s->encoding > COX_ENCODING_PQ ||
+        (unsigned)s->out_primaries > COX_OUT_BT2020 || !cox_operator_name(s->op) ||
+        s->op == COX_OPERATOR_EXPOSURE)
         return false;
 
     if (s->out.layout == COX_VIDEO_V210)
@@ -291,14 +292,14 @@ static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_vide
              "-DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%u -DCOX_OUT_SHIFT=%u "
              "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d "
              "-DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d -DCOX_DITHER=%d -DCOX_GAMUT=%d "
-             "-DCOX_SRGB=%d -DCOX_HALVE=%d -DCOX_RESHAPE=%d",
+             "-DCOX_ENCODE=%d -DCOX_WIDE=%d -DCOX_HALVE=%d -DCOX_RESHAPE=%d",
              work->width, work->item_columns, work->item_rows, work->group, work->map,
              work->analyse, (int)in->layout, sample_bytes(in), sample_shift(in), in->depth,
              in->chroma_x_log2, in->chroma_y_log2, (int)in->chroma_location, (int)out->layout,
              sample_bytes(out), sample_shift(out), out->chroma_x_log2, out->chroma_y_log2,
              (int)out->chroma_location, (int)s->transfer, curve_code(s->op),
              s->desaturate_highlights, (int)s->dither, (int)s->gamut, (int)s->encoding,
-             s->scale == COX_SCALE_HALF, s->reshape);
+             (int)s->out_primaries, s->scale == COX_SCALE_HALF, s->reshape);
 }
 
 /* Counts add up, so the result is exact in any order. */
@@ -705,7 +706,8 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
 static void set_output(const struct cox_video_shape *s, struct video_params *p)
 {
     const struct coding code = coding_of(&s->out);
-    const double *w = matrix_weights[COX_MATRIX_BT709];
+    const bool wide = s->out_primaries == COX_OUT_BT2020;
+    const double *w = matrix_weights[wide ? COX_MATRIX_BT2020 : COX_MATRIX_BT709];
 
     p->out_luma_scale = (float)code.luma;
     p->out_luma_0 = (float)code.black;
@@ -723,6 +725,30 @@ static double desaturation(const struct cox_video_settings *settings)
     return fmin(fmax((double)settings->desaturate, 0.0), 1.0);
 }
 
+/* The light of the EOTF to the primaries of the output. */
+static void light_matrix(const struct cox_video_shape *s, const struct cox_video_settings *settings,
+                         double matrix[9])
+{
+    static const double one[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+    static const double bt709_to_bt2020[9] = {0.62740390, 0.32928304, 0.04331307,
+                                              0.06909729, 0.91954040, 0.01136232,
+                                              0.01639144, 0.08801331, 0.89559525};
+    const double *to_bt709 = primaries_of[s->primaries].to_bt709;
+
+    if (s->out_primaries == COX_OUT_BT709)
+        memcpy(matrix, to_bt709, 9 * sizeof *matrix);
+    else if (s->primaries == COX_PRIMARIES_BT2020)
+        memcpy(matrix, one, sizeof one);
+    else
+        cox__reshape_product(bt709_to_bt2020, to_bt709, matrix);
+
+    if (s->reshape) {
+        double before[9];
+        memcpy(before, matrix, sizeof before);
+        cox__reshape_product(before, settings->reshape->light_matrix, matrix);
+    }
+}
+
 /* `light` is the light of SDR white in the unit of the inverted EOTF. */
 static void set_curve(const struct cox_video_shape *s, const struct cox_video_settings *settings,
                       double light, double white, struct video_params *p)
@@ -734,14 +760,10 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
     /* Without a curve the scale belongs to the matrix. */
     const double scale = curve_code(s->op) == 0 ? c.a1 / c.b0 : 1;
 
-    const double *to_bt709 = primaries_of[s->primaries].to_bt709;
-    double reshaped[9];
-    if (s->reshape) {
-        cox__reshape_light(settings->reshape, to_bt709, reshaped);
-        to_bt709 = reshaped;
-    }
+    double matrix[9];
+    light_matrix(s, settings, matrix);
     for (int i = 0; i < 9; i++)
-        p->matrix[i] = (float)(to_bt709[i] * light * scale);
+        p->matrix[i] = (float)(matrix[i] * light * scale);
 
     p->a0 = (float)c.a0;
     p->a1 = (float)c.a1;
@@ -850,6 +872,7 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
     set_input(shape, unit, chroma_scale(&mapped.in), &p);
     set_output(shape, &p);
     set_curve(shape, settings, light * gain, white, &p);
+    p.out_light = (float)(white / COX__PQ_NITS);
     p.hlg_exponent = (float)(0.2 + 0.42 * log10(hlg_peak / 1000));
 
     memset(params, 0, PARAMS_BYTES);

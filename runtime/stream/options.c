@@ -58,6 +58,7 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
     shape->transfer = in->transfer;
     shape->primaries = in->primaries;
     shape->encoding = out->encoding;
+    shape->out_primaries = out->out_primaries;
     shape->matrix = in->matrix;
     if (in->reshape) { /* its matrices are in it */
         shape->reshape = true;
@@ -73,7 +74,9 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
     if (chosen(look->dither, out->format.depth < in->format.depth))
         shape->dither = COX_DITHER_ORDERED;
     shape->gamut = COX_GAMUT_CLIP;
-    if (chosen(look->compress, shape->primaries != COX_PRIMARIES_BT709))
+    const bool narrow = shape->primaries == COX_PRIMARIES_BT709 ||
+                        shape->out_primaries == COX_OUT_BT2020;
+    if (chosen(look->compress, !narrow))
         shape->gamut = COX_GAMUT_COMPRESS;
 
     if (halved && look->box_downscale) {
@@ -99,7 +102,8 @@ bool cox__options_shapes_alike(const struct cox_video_shape *a, const struct cox
            a->primaries == b->primaries && a->matrix == b->matrix && a->reshape == b->reshape &&
            a->op == b->op && a->desaturate_highlights == b->desaturate_highlights &&
            a->dither == b->dither && a->gamut == b->gamut && a->encoding == b->encoding &&
-           a->scale == b->scale && a->out_width == b->out_width && a->out_height == b->out_height;
+           a->out_primaries == b->out_primaries && a->scale == b->scale &&
+           a->out_width == b->out_width && a->out_height == b->out_height;
 }
 
 bool cox__options_pitches_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)

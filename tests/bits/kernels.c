@@ -326,7 +326,7 @@ _Static_assert((int)CHOICES == (int)RANDOM_PAIRS_CHOICES, "pairs of all choices"
 static const uint32_t choices[CHOICES] = {
     [IN_KIND] = 13, [IN_SUB] = 3,    [IN_SITE] = 3,  [IN_RANGE] = 2,  [OUT_KIND] = 9, [OUT_SUB] = 3,
     [OUT_SITE] = 3, [OUT_RANGE] = 2, [TRANSFER] = 3, [PRIMARIES] = 2, [CURVE] = 4,    [FADE] = 2,
-    [DITHER] = 2,   [GAMUT] = 2,     [ENCODING] = 2, [SCALE] = 2,     [WORK] = 3,
+    [DITHER] = 2,   [GAMUT] = 2,     [ENCODING] = 3, [SCALE] = 2,     [WORK] = 3,
 };
 enum { V210_IN = 12, VARIANTS_MAX = 400 };
 

@@ -178,7 +178,9 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
     ref->knee = or_default(settings->gamut_knee, 0.9);
     ref->strength = shape->desaturate_highlights ? fmin(fmax(or_default(settings->desaturate, 0.75), 0), 1) : 0;
     ref->peak = ref->peak_nits / ref->white_nits;
-    ref_primaries(shape->primaries, COX_PRIMARIES_BT709, ref->primaries);
+    const bool wide = shape->out_primaries == COX_OUT_BT2020;
+    ref_primaries(shape->primaries, wide ? COX_PRIMARIES_BT2020 : COX_PRIMARIES_BT709, ref->primaries);
+    ref->out_luma = luma_of[wide ? COX_PRIMARIES_BT2020 : COX_PRIMARIES_BT709];
     if (shape->reshape) {
         double to_2020[3][3], to_709[3][3];
         ref->reshape = settings->reshape;
@@ -497,7 +499,7 @@ static double to_bt709(const struct ref_video *ref, const double light[3], doubl
 /* Move the colour towards grey of the same luminance, depending on how far the smallest channel is from it. */
 static void compress_gamut(const struct ref_video *ref, double c[3])
 {
-    const double grey = dot(luma_of[COX_PRIMARIES_BT709], c), least = fmin(c[0], fmin(c[1], c[2]));
+    const double grey = dot(ref->out_luma, c), least = fmin(c[0], fmin(c[1], c[2]));
     double factor = 0;
     if (grey > 0) {
         const double distance = (grey - least) / grey, beyond = distance - ref->knee;
@@ -513,7 +515,7 @@ static void compress_gamut(const struct ref_video *ref, double c[3])
 static void display_of(const struct ref_video *ref, const double c[3], double brightest, double ratio,
                        double display[3])
 {
-    const double over = ref->strength * fmax(dot(luma_of[COX_PRIMARIES_BT709], c) / ref->fade - 1, 0);
+    const double over = ref->strength * fmax(dot(ref->out_luma, c) / ref->fade - 1, 0);
     const double white = over / (over + 3);
     double mapped[3];
     for (int i = 0; i < 3; i++)
@@ -524,6 +526,8 @@ static void display_of(const struct ref_video *ref, const double c[3], double br
         const double v = fmin(fmax(mapped[i], -1), 1);
         const double size = ref->shape.encoding == COX_ENCODING_SRGB ? ref_srgb(fabs(v)) : pow(fabs(v), 1 / 2.4);
         display[i] = copysign(size, v);
+        if (ref->shape.encoding == COX_ENCODING_PQ)
+            display[i] = ref_pq_signal(fmax(v, 0) * ref->white_nits);
     }
 }
 
@@ -678,7 +682,7 @@ static void write_planes(const struct ref_video *ref, const double *display, dou
                          double *out[COX_VIDEO_PLANES_MAX])
 {
     const struct cox_video_format *format = &ref->shape.out;
-    const double *k = luma_of[COX_PRIMARIES_BT709];
+    const double *k = ref->out_luma;
     const struct levels levels = levels_of(format);
     const size_t pixels = (size_t)ref->width * ref->height;
     const bool semi = format->layout == COX_VIDEO_SEMI_PLANAR;

@@ -19,6 +19,7 @@ struct ref_video {
     double primaries[3][3];                  /* to BT.709 */
     double detail;                           /* COX_OPERATOR_LOCAL */
     double knee;                             /* COX_GAMUT_COMPRESS */
+    const double *out_luma;                  /* Kr, Kg, Kb of the output */
     const struct cox_video_reshape *reshape; /* NULL = none */
 };
 

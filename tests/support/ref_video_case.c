@@ -83,6 +83,8 @@ static bool read_word(const char *word, struct cox_video_shape *shape, bool out)
         {"compress", &shape->gamut, COX_GAMUT_COMPRESS},
         {"half", &shape->scale, COX_SCALE_HALF},
         {"srgb", &shape->encoding, COX_ENCODING_SRGB},
+        {"pq", &shape->encoding, COX_ENCODING_PQ},
+        {"wide", &shape->out_primaries, COX_OUT_BT2020},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(word, words[i].word)) {
@@ -148,6 +150,7 @@ const char *ref_shape_text(const struct cox_video_shape *s)
     static unsigned turn;
     static const char *const transfers[] = {"", " hlg", " light"};
     static const char *const primaries[] = {"", " bt709", " p3", " dci", " 525", " 625"};
+    static const char *const encodings[] = {"", " srgb", " pq"};
     static const char *const matrices[] = {"", " matrix2020", " matrix709", " matrix601"};
     char *text = texts[turn++ % 4], size[32] = "";
     const size_t room = sizeof texts[0];
@@ -157,10 +160,10 @@ const char *ref_shape_text(const struct cox_video_shape *s)
     at += print_format(text + at, room - (size_t)at, &s->in);
     at += snprintf(text + at, room - (size_t)at, " to %s", size);
     at += print_format(text + at, room - (size_t)at, &s->out);
-    snprintf(text + at, room - (size_t)at, " %s%s%s%s%s%s%s%s%s%s", cox_operator_name(s->op), transfers[s->transfer],
+    snprintf(text + at, room - (size_t)at, " %s%s%s%s%s%s%s%s%s%s%s", cox_operator_name(s->op), transfers[s->transfer],
              primaries[s->primaries], matrices[s->matrix], s->desaturate_highlights ? " fade" : "",
              s->dither ? " dither" : "", s->gamut ? " compress" : "", s->scale == COX_SCALE_HALF ? " half" : "",
-             s->encoding ? " srgb" : "", s->reshape ? " reshape" : "");
+             encodings[s->encoding], s->out_primaries ? " wide" : "", s->reshape ? " reshape" : "");
     return text;
 }
 

@@ -81,7 +81,10 @@ Test(tone_mapping, video_shapes)
     FILM(COX_OK, shape.gamut = COX_GAMUT_COMPRESS);
     FILM(COX_E_INVALID, shape.gamut = (enum cox_gamut)2);
     FILM(COX_OK, shape.encoding = COX_ENCODING_SRGB);
-    FILM(COX_E_INVALID, shape.encoding = (enum cox_encoding)2);
+    FILM(COX_OK, shape.encoding = COX_ENCODING_PQ);
+    FILM(COX_E_INVALID, shape.encoding = (enum cox_encoding)3);
+    FILM(COX_OK, shape.out_primaries = COX_OUT_BT2020);
+    FILM(COX_E_INVALID, shape.out_primaries = (enum cox_out_primaries)2);
     FILM(COX_OK, shape.scale = COX_SCALE_HALF);
     FILM(COX_E_INVALID, shape.scale = (enum cox_video_scale)3);
     FILM(COX_E_INVALID, shape.scale = COX_SCALE_FILTER);
