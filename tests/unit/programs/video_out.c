@@ -106,7 +106,8 @@ Test(writing, y4m_is_what_the_format_says)
             cr_expect_eq(back->pixel.range, cases[i].range);
             cr_expect_eq(back->pixel.chroma_location, cases[i].chroma_location, "%s", cases[i].tags);
             cr_expect_eq(back->pixel.depth, format.pixel.depth);
-            cr_expect(back->colours.has_range && back->rate.num == 24000 && back->aspect.num == 1 && back->interlacing == 'p');
+            cr_expect(back->colours.has_range && back->rate.num == 24000 && back->aspect.num == 1 &&
+                      back->interlacing == 'p');
             expect_frames(3);
         }
 }
