@@ -88,10 +88,8 @@ part narrow smpte2084 bt709
 part matrix smpte2084 bt2020 bt709
 part light smpte2084 bt2020 bt2020nc limited 'hdr10=1:max-cll="600,100"'
 
-film a hlg pq
-follows a.hevc 1 --peak 1000 -- hlg.hevc pq.hevc
 film b hlg pq hlg
-follows b.hevc 2 --peak 1000 --depth 10 -- hlg.hevc pq.hevc hlg.hevc
+follows b.hevc 2 --peak 1000 -- hlg.hevc pq.hevc hlg.hevc
 film c pq full pq p3 pq narrow pq matrix pq light
 follows c.hevc 8 --peak 1000 -- pq.hevc full.hevc pq.hevc p3.hevc pq.hevc narrow.hevc pq.hevc matrix.hevc pq.hevc \
     light.hevc
@@ -106,7 +104,8 @@ follows d.hevc 2 --trust-metadata -- light.hevc hlg.hevc pq.hevc
 
 # --- Options are for all parts ---
 
-run 0 'PQ by option' a.hevc -o null: --hash --transfer pq --peak 1000
+film c hlg pq
+run 0 'PQ by option' c.hevc -o null: --hash --transfer pq --peak 1000
 lacks out '^colours'
 film same pq pq
 hashes "$(hash_of)" 'the same frames, tagged PQ' same.hevc -o null: --peak 1000
@@ -155,10 +154,7 @@ run 0 'the film' b.hevc -o b.y4m --peak 1000 --hash
 hash=$(hash_of)
 hashes "$hash" 'no output' b.hevc -o null: --peak 1000
 hashes "$hash" 'the halves of a device' b.hevc -o null: --peak 1000 --devices cpu:1x1,cpu:1x1
-run 0 'NV12' b.hevc -o b.nv12 --peak 1000
-make -f rawvideo -pix_fmt nv12 -s 160x96 -r 24 -i b.nv12 -pix_fmt yuv420p -f rawvideo raw.yuv
 make -i b.y4m -f rawvideo film.yuv
-same raw.yuv film.yuv
 for to in mkv mp4; do
     run 0 "a finished file" b.hevc -o finished.$to --peak 1000 --encoder libx264 --crf 0
     make -i finished.$to -f rawvideo finished.yuv
@@ -177,9 +173,9 @@ run 0 'from the middle of a part' b.mkv -o seek.y4m --peak 1000 --start $((FRAME
 run 0 'all frames' b.mkv -o all.y4m --peak 1000
 samples all.y4m | tail -c +$(((FRAMES - 1) * FRAME + 1)) | head -c $((3 * FRAME)) >middle
 samples seek.y4m | cmp -s - middle || fail 'frames around a change differ'
-run 0 'stills' b.mkv -o still-%d.png --frame 0,$((FRAMES + 2)),$((2 * FRAMES))
-run 0 'a still of the first part' hlg.hevc -o hlg.png --frame 0
-run 0 'a still of the second part' pq.hevc -o pq.png --frame 2
+run 0 'stills' b.mkv -o still-%d.png --frame 0,$((FRAMES + 2)),$((2 * FRAMES)) --peak 1000
+run 0 'a still of the first part' hlg.hevc -o hlg.png --frame 0 --peak 1000
+run 0 'a still of the second part' pq.hevc -o pq.png --frame 2 --peak 1000
 same still-1.png hlg.png
 same still-2.png pq.png
 same still-3.png hlg.png
@@ -187,10 +183,10 @@ same still-3.png hlg.png
 # The chroma location of the output is the first part's, so only stills can be compared.
 part corner smpte2084 bt2020 bt2020nc limited chromaloc=2
 film c pq corner
-run 0 'a still of another chroma location' c.hevc -o still.png --frame $((FRAMES + 1))
-run 0 'the still of the part' corner.hevc -o corner.png --frame 1
+run 0 'a still of another chroma location' c.hevc -o still.png --frame $((FRAMES + 1)) --peak 1000
+run 0 'the still of the part' corner.hevc -o corner.png --frame 1 --peak 1000
 same still.png corner.png
-run 0 'without the location' pq.hevc -o pq.png --frame 1
+run 0 'without the location' pq.hevc -o pq.png --frame 1 --peak 1000
 refute 'a location that does not count' cmp -s corner.png pq.png
 
 # --- Pieces ---
@@ -228,7 +224,7 @@ stops() {
     whole kept.y4m $((FRAME - 6)) $s_frame
     run 1 "$s_name as a file" $s_name.hevc -o kept.mkv --peak 1000
     refute 'a file of damaged input' [ -e kept.mkv ]
-    denies 1 "frame $s_frame " "a still behind the frame" $s_name.hevc -o kept.png --frame $s_frame
+    denies 1 "frame $s_frame " "a still behind the frame" $s_name.hevc -o kept.png --frame $s_frame --peak 1000
     refute 'a still of damaged input' [ -e kept.png ]
 }
 part sdr bt709 bt709 bt709
@@ -241,7 +237,7 @@ stops insert $FRAMES ': not HDR video \(transfer bt709\); end before it with --f
 stops silent $FRAMES ': it names no transfer curve, and video with BT.709 primaries is usually SDR' hlg untagged
 stops unknown $FRAMES ': its primaries \(film\) are not supported' pq film
 stops larger $((2 * FRAMES)) ', at or after byte .*: the picture.s size changes from 160 x 96 to 176 x 96' pq hlg size
-run 0 'SDR as HDR by option' insert.hevc -o null: --transfer pq
+run 0 'SDR as HDR by option' insert.hevc -o null: --transfer pq --primaries bt2020 --peak 1000
 denies 1 "frame $FRAMES .*not HDR video" 'analyse' analyse insert.hevc -o insert.part
 refute 'a part of damaged input' [ -e insert.part ]
 

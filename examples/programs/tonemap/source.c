@@ -283,13 +283,13 @@ static bool choose_colours(struct source *from, struct film_plan *plan,
     const struct film_chosen chosen = plan->chosen;
     struct cox_video_shape *shape = &plan->shape;
     const bool follows = !chosen.transfer && !from->format->light;
-
-    from->assumed = follows && !colours->has_transfer;
-    if (from->assumed && !may_be_pq(from->format, colours, error))
+    const bool assumed = follows && !colours->has_transfer;
+    if (assumed && !may_be_pq(from->format, colours, error))
         return false;
     if (!chosen.primaries && !choose_primaries(shape, colours, error))
         return false;
 
+    from->assumed |= assumed;
     if (follows)
         shape->transfer = colours->has_transfer ? colours->transfer : COX_TRANSFER_PQ;
     if (!chosen.range)
@@ -309,7 +309,7 @@ bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame
     const bool assumed = from->assumed;
     struct error why;
     if (!choose_colours(from, plan, colours, &why)) {
-        if (from->assumed && colours->other_transfer[0])
+        if (!plan->chosen.transfer && colours->other_transfer[0])
             error_set(&why,
                       "not HDR video (transfer %s); end before it with --frames, or begin "
                       "after it with --start",
@@ -368,8 +368,6 @@ static bool choose_first_colours(struct source *from)
         note_tags(from);
         return true;
     }
-
-    from->assumed = false;
     return begins_later || message_file_error(options->input, &error);
 }
 

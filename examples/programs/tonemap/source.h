@@ -17,7 +17,7 @@ struct source {
     double known_peak_nits;     /* from the metadata; 0 = none */
     const char *known_peak;     /* what the metadata calls it */
     double odd_peak_nits;       /* an impossible one from the metadata; 0 = none */
-    bool assumed;               /* the transfer curve is PQ by default, of the last colours */
+    bool assumed;               /* the transfer curve of some frames is PQ by default */
     struct film_plan plan;      /* shape, size, settings and steering are set here */
 };
 
