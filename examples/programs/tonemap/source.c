@@ -77,8 +77,8 @@ static struct cox_video_format target_pixel(const struct options *options,
 }
 
 /* Whether Y'CbCr frames without a transfer curve may be taken for PQ: HDR has more than 8 bits,
- * wider primaries than BT.709, and a codec that is used for HDR. False, and `error` says how they can
- * be taken for HDR all the same. */
+ * wider primaries than BT.709, and a codec that is used for HDR. False, and `error` says how they
+ * can be taken for HDR all the same. */
 static bool may_be_pq(const struct video_format *format, const struct video_colours *colours,
                       struct error *error)
 {
