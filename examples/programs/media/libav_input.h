@@ -148,8 +148,8 @@ int libav_get_buffer(AVCodecContext *decoder, AVFrame *frame, int flags);
 
 /* --- libav_colours.c -------------------------------------------------------------------------- */
 
-/* The colours of the decoded frame, which it and the container name. False if the program would show
- * the frame in wrong colours. */
+/* The colours of the decoded frame, which it and the container name. False if the program would
+ * show the frame in wrong colours. */
 bool libav_take_colours(struct video_colours *colours, const struct libav *libav,
                         struct error *error);
 

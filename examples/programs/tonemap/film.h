@@ -79,7 +79,7 @@ void film_run(struct film *film);
 /* End the threads and free everything. */
 void film_end(struct film *film);
 
-/* Its number in the input. */
+/* The number of frame `n` in the input. */
 uint64_t film_frame(const struct film *film, uint64_t n);
 
 /* "input", "devices" or "output". */

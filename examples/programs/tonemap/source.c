@@ -77,8 +77,8 @@ static struct cox_video_format target_pixel(const struct options *options,
 }
 
 /* Whether Y'CbCr frames without a transfer curve may be taken for PQ: HDR has more than 8 bits,
- * wider primaries than BT.709, and a codec that is used for HDR. False, and `error` says how they can
- * be taken for HDR all the same. */
+ * wider primaries than BT.709, and a codec that is used for HDR. False, and `error` says how they
+ * can be taken for HDR all the same. */
 static bool may_be_pq(const struct video_format *format, const struct video_colours *colours,
                       struct error *error)
 {
@@ -284,13 +284,13 @@ static bool choose_colours(struct source *from, struct film_plan *plan,
     const struct film_chosen chosen = plan->chosen;
     struct cox_video_shape *shape = &plan->shape;
     const bool follows = !chosen.transfer && !from->format->light;
-
-    from->assumed = follows && !colours->has_transfer;
-    if (from->assumed && !may_be_pq(from->format, colours, error))
+    const bool assumed = follows && !colours->has_transfer;
+    if (assumed && !may_be_pq(from->format, colours, error))
         return false;
     if (!chosen.primaries && !choose_primaries(shape, colours, error))
         return false;
 
+    from->assumed |= assumed;
     /* An option for the colours is for those of the base layer. */
     shape->reshape = colours->reshapes && follows && !chosen.primaries && !chosen.range;
     if (follows)
@@ -312,7 +312,7 @@ bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame
     const bool assumed = from->assumed;
     struct error why;
     if (!choose_colours(from, plan, colours, &why)) {
-        if (from->assumed && colours->other_transfer[0])
+        if (!plan->chosen.transfer && colours->other_transfer[0])
             error_set(&why,
                       "not HDR video (transfer %s); end before it with --frames, or begin "
                       "after it with --start",
@@ -373,8 +373,6 @@ static bool choose_first_colours(struct source *from)
         note_tags(from);
         return true;
     }
-
-    from->assumed = false;
     return begins_later || message_file_error(options->input, &error);
 }
 

@@ -17,7 +17,7 @@ struct source {
     double known_peak_nits;     /* from the metadata; 0 = none */
     const char *known_peak;     /* what the metadata calls it */
     double odd_peak_nits;       /* an impossible one from the metadata; 0 = none */
-    bool assumed;               /* the transfer curve is PQ by default, of the last colours */
+    bool assumed;               /* the transfer curve of some frames is PQ by default */
     struct film_plan plan;      /* shape, size, settings and steering are set here */
 };
 
@@ -31,8 +31,8 @@ bool source_was_sound(const struct source *from);
 /* Formats, sizes, colours: `target`, `assumed`, and the plan's shape and size. */
 bool source_choose_shape(struct source *from);
 
-/* Make a plan of this source fit frames of these colours, from frame `frame` on: what the options have
- * not chosen of the shape's colours, and the known peak. Warns if the transfer curve is a guess.
+/* Make a plan of this source fit frames of these colours, from frame `frame` on: what the options
+ * have not chosen of the shape's colours, and the known peak. Warns if the transfer curve is a guess.
  * False, and `error` names the frame and says why, if such frames cannot be mapped. */
 bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame,
                      const struct video_colours *colours, struct error *error);

@@ -36,8 +36,8 @@ struct steering {
     struct scenes_light now;
 };
 
-/* Let the curve follow the next frame, which `profile` describes. Returns whether a scene begins with
- * it. source.c has checked the stream's peak before it came into the profile. */
+/* Let the curve follow the next frame, which `profile` describes. Returns whether a scene begins
+ * with it. source.c has checked the stream's peak before it came into the profile. */
 static bool follow(struct steering *steering, const struct profile *profile,
                    const uint32_t *histogram)
 {
