@@ -1,6 +1,6 @@
 /* Tone mapping of video: HDR frames (PQ or HLG, any usual primaries) become SDR frames (BT.709 or
- * BT.2020 with BT.1886 or sRGB), or PQ for a darker display. A frame takes one pass, or four with COX_OPERATOR_LOCAL. Scene analysis adapts
- * the curve from frame to frame.
+ * BT.2020 with BT.1886 or sRGB), or PQ for a darker display. A frame takes one pass, or four with
+ * COX_OPERATOR_LOCAL. Scene analysis adapts the curve from frame to frame.
  *
  * A frame has one to three planes, see cox_video_planes. Each plane is one buffer of the session.
  * Samples of more than 8 bits are little-endian 16-bit words. They are right-aligned unless

@@ -17,8 +17,8 @@
  *             p010, p210          semi-planar, 10 bits, or as many as it says
  *             rgba8, bgra16, gbrp12, v210
  *           followed by values other than the default: centre, topleft, full
- *   WORD    the name of an operator; hlg, light (linear), fade, dither, compress, half, srgb, pq, wide (BT.2020 out), reshape; primaries:
- *           bt709, p3, dci, 525, 625; the matrix: matrix2020, matrix709, matrix601
+ *   WORD    the name of an operator; hlg, light (linear), fade, dither, compress, half, srgb, pq, wide (BT.2020 out),
+ *           reshape; primaries: bt709, p3, dci, 525, 625; the matrix: matrix2020, matrix709, matrix601
  *
  * A text that cannot be read ends the program. */
 struct cox_video_shape ref_shape(const char *text);
