@@ -263,8 +263,11 @@ void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out)
     enum { COUNT = sizeof(out->q) / sizeof(out->q[0]) };
     memset(out, 0, sizeof(*out));
 
-    if (c->kind != COX__CURVE_BT2390)
+    if (c->kind != COX__CURVE_BT2390) { /* light up to white stays: the exponent is 0 */
+        out->peak = 1;
+        out->offset = -1;
         return;
+    }
 
     const double low = log2(cox__curve_pq_light(c->spline * c->source) / c->white);
     const double high = log2(c->peak);

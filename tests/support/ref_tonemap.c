@@ -71,7 +71,7 @@ double ref_pq_signal(double nits)
 double ref_bt2390(double x, double peak, double white_nits)
 {
     if (peak <= 1)
-        return x;
+        return fmin(x, 1);
     const double white = ref_pq_signal(white_nits), source = ref_pq_signal(fmin(peak * white_nits, 10000));
     const double max_lum = white / source, ks = 1.5 * max_lum - 0.5;
     const double e1 = fmin(ref_pq_signal(x * white_nits) / source, 1), t = (e1 - ks) / (1 - ks);

@@ -147,6 +147,15 @@ static void describe_frames(AVCodecContext *encoder, const struct video_format *
     encoder->color_trc = AVCOL_TRC_BT709;
     encoder->colorspace = AVCOL_SPC_BT709;
     encoder->color_range = AVCOL_RANGE_MPEG;
+    if (format->colours.has_primaries) {
+        encoder->color_primaries = AVCOL_PRI_BT2020;
+        encoder->color_trc = AVCOL_TRC_BT2020_10;
+        encoder->colorspace = AVCOL_SPC_BT2020_NCL;
+    }
+    if (format->colours.has_transfer)
+        encoder->color_trc = AVCOL_TRC_SMPTE2084;
+    if (format->pixel.range == COX_RANGE_FULL)
+        encoder->color_range = AVCOL_RANGE_JPEG;
     if (format->pixel.chroma_x_log2)
         encoder->chroma_sample_location = sites[format->pixel.chroma_location];
 

@@ -264,6 +264,7 @@ static struct cox_video_image image_of(const struct film *film, const struct fil
                                     .transfer = plan->shape.transfer,
                                     .primaries = plan->shape.primaries,
                                     .encoding = plan->shape.encoding,
+                                    .out_primaries = plan->shape.out_primaries,
                                     .matrix = plan->shape.matrix,
                                     .peak_nits = plan->steering.known_peak_nits};
     if (side == &film->in) {

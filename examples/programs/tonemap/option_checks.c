@@ -251,6 +251,34 @@ static bool suit_scenes(const struct options *options, struct options_error *err
         options->output);
 }
 
+/* An output that is not ordinary SDR. */
+static bool suit_colours(struct options *options, struct options_error *error)
+{
+    const uint64_t ours = OPTION_BIT(OPTION_HDR) | OPTION_BIT(OPTION_WIDE) |
+                          OPTION_BIT(OPTION_FULL_RANGE);
+    const uint64_t given = options->given & ours;
+    if (given && options->to == OUTPUT_PNG)
+        return options_refuse(error, "--%s is for films, but %s is a PNG, which has sRGB",
+                              option_first_name(given), options->output);
+    if (options->hdr_nits <= 0)
+        return true;
+
+    if (options->given & OPTION_BIT(OPTION_SDR_WHITE))
+        return options_refuse(error, "--sdr-white and --hdr cannot be combined: HDR keeps the "
+                                     "light that its display can show");
+    if (options->to == OUTPUT_NV12 || options->depth == 8)
+        return options_refuse(error, "--hdr needs 10 bits: use .mkv, .mp4, .y4m or .p010");
+
+    options->depth = 10;
+    options->wide = true;
+    options->sdr_white_nits = options->hdr_nits;
+    if (!(options->given & OPTION_BIT(OPTION_OPERATOR)))
+        options->op = COX_OPERATOR_BT2390;
+    if (!(options->given & OPTION_BIT(OPTION_DESAT)))
+        options->desaturate = -1;
+    return true;
+}
+
 static bool suit_video(struct options *options, struct options_error *error)
 {
     if (options->verify)
@@ -265,8 +293,9 @@ static bool suit_video(struct options *options, struct options_error *error)
             "(one frame) or null:, or --to KIND",
             *options->output ? options->output : "''");
 
-    return suit_finished(options, error) && suit_look(options, error) &&
-           suit_frames(options, error) && suit_depth(options, error) && suit_scenes(options, error);
+    return suit_finished(options, error) && suit_colours(options, error) &&
+           suit_look(options, error) && suit_frames(options, error) && suit_depth(options, error) &&
+           suit_scenes(options, error);
 }
 
 bool options_suit(struct options *options, enum options_job job, struct options_error *error)

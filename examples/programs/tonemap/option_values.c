@@ -189,6 +189,16 @@ static bool set_look(struct options *options, int which, const char *text,
                options_refuse(error,
                               "--hlg-peak '%s': expected a luminance from 100 to 10000 cd/m2",
                               text);
+    case OPTION_HDR:
+        return parse_between(text, 100, 10000, &options->hdr_nits) ||
+               options_refuse(error, "--hdr '%s': expected a luminance from 100 to 10000 cd/m2",
+                              text);
+    case OPTION_WIDE:
+        options->wide = true;
+        return true;
+    case OPTION_FULL_RANGE:
+        options->full_range = true;
+        return true;
     case OPTION_DESAT:
         return parse_desaturate(options, text, error);
     case OPTION_DETAIL:

@@ -46,6 +46,7 @@ struct options {
     double peak_nits; /* unless peak_auto */
     double sdr_white_nits;
     double hlg_peak_nits; /* 0 = the default */
+    double hdr_nits;      /* of the display that HDR is written for; 0 = SDR is written */
     float desaturate;     /* as in the library's settings */
     float detail;         /* as in the library's settings */
     enum cox_operator op;
@@ -55,6 +56,7 @@ struct options {
     uint32_t scale_width, scale_height; /* for COX_SCALE_FILTER; 0 = follows from the other side */
     float gamut_knee;                   /* as in the library's settings */
     bool has_dither, has_gamut;
+    bool wide, full_range; /* of the output */
     enum output_kind to;
     uint32_t depth; /* 8, 10 or 16 */
     enum picture_alpha alpha;

@@ -185,6 +185,8 @@ static const struct field fields[] = {
     {"out-chroma-y", 0, 1, PLACE(shape.out.chroma_y_log2), WHOLE_32},
     {"out-site", 0, COX_CHROMA_TOP_LEFT, PLACE(shape.out.chroma_location), WHOLE_32},
     {"out-range", 0, COX_RANGE_FULL, PLACE(shape.out.range), WHOLE_32},
+    {"encoding", 0, COX_ENCODING_PQ, PLACE(shape.encoding), WHOLE_32},
+    {"out-primaries", 0, COX_OUT_BT2020, PLACE(shape.out_primaries), WHOLE_32},
     {"sdr-white", 0, 0, PLACE(settings.sdr_white_nits), REAL},
     {"peak", 0, 0, PLACE(settings.peak_nits), REAL},
     {"hlg-peak", 0, 0, PLACE(settings.hlg_peak_nits), REAL},

@@ -61,7 +61,8 @@ static struct cox_video_format target_pixel(const struct options *options,
                                    .chroma_x_log2 = in->chroma_x_log2,
                                    .chroma_y_log2 = in->chroma_y_log2,
                                    .chroma_location = in->chroma_location,
-                                   .range = COX_RANGE_LIMITED};
+                                   .range = options->full_range ? COX_RANGE_FULL
+                                                                : COX_RANGE_LIMITED};
     if (options->to == OUTPUT_PNG)
         return (struct cox_video_format){
             .layout = COX_VIDEO_RGBA, .depth = options->depth, .range = COX_RANGE_FULL};
@@ -225,7 +226,11 @@ void source_set_target(struct source *from)
         .tick = format->tick,
         .aspect = scaled_aspect(format, plan->out_width, plan->out_height),
         .turn = format->turn,
-        .interlacing = format->interlacing};
+        .interlacing = format->interlacing,
+        .colours = {.has_transfer = plan->shape.encoding == COX_ENCODING_PQ,
+                    .transfer = COX_TRANSFER_PQ,
+                    .has_primaries = plan->shape.out_primaries == COX_OUT_BT2020,
+                    .primaries = COX_PRIMARIES_BT2020}};
     if (from->options->rate.num)
         from->target.rate = from->options->rate;
 }
@@ -299,7 +304,9 @@ static bool choose_colours(struct source *from, struct film_plan *plan,
         shape->in.range = colours->range;
     shape->in.chroma_location = colours->chroma_location;
 
-    if (!chosen.gamut && shape->primaries == COX_PRIMARIES_BT709)
+    const bool fits = shape->primaries == COX_PRIMARIES_BT709 ||
+                      shape->out_primaries == COX_OUT_BT2020;
+    if (!chosen.gamut && fits)
         shape->gamut = COX_GAMUT_CLIP;
     else if (!chosen.gamut)
         shape->gamut = COX_GAMUT_COMPRESS;
@@ -394,6 +401,10 @@ bool source_choose_shape(struct source *from)
         return false;
     if (options->to == OUTPUT_PNG) /* which names sRGB */
         shape->encoding = COX_ENCODING_SRGB;
+    if (options->hdr_nits > 0)
+        shape->encoding = COX_ENCODING_PQ;
+    if (options->wide)
+        shape->out_primaries = COX_OUT_BT2020;
     if (!options->has_dither && shape->out.depth < shape->in.depth)
         shape->dither = COX_DITHER_ORDERED;
 

@@ -494,8 +494,8 @@ static void print_known_peak(const struct job *job)
 static void print_light(const struct job *job)
 {
     const struct options *options = job->options;
-    say("light     %s, SDR white %g cd/m2, ", cox_operator_name(options->op),
-        source_white_nits(options));
+    say("light     %s, %s %g cd/m2, ", cox_operator_name(options->op),
+        options->hdr_nits > 0 ? "HDR display" : "SDR white", source_white_nits(options));
     if (options->scenes)
         say("peaks from %.90s", options->scenes);
     else if (!options->peak_auto)

@@ -225,6 +225,8 @@ Test(detmath, bt2390_is_defined_for_any_peak_and_white)
                 if (curve.kind == COX__CURVE_BT2390)
                     cr_assert(fabs((double)bt2390((float)x, &params) / y - 1) < 1e-4, "white %g, peak %g: %g at %g",
                               whites[w], peaks[p], (double)bt2390((float)x, &params), x);
+                else
+                    cr_assert_eq(bt2390((float)x, &params), fminf((float)x, 1));
             }
             if (curve.kind == COX__CURVE_BT2390)
                 cr_expect_float_eq(before, 1, 1e-9);

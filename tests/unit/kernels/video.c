@@ -331,6 +331,23 @@ DEVICE_TEST(video, reshapes_as_the_reference_does)
     expect_all_right(&trials);
 }
 
+/* A scene may be no brighter than SDR white. */
+DEVICE_TEST(video, keeps_light_that_no_curve_has_to_compress)
+{
+    static const char *const texts[] = {"96x64 yuv420p10 to yuv420p8 bt2390", "96x64 yuv420p10 to yuv420p8 local",
+                                        "96x64 yuv420p10 to yuv420p10 bt2390 hlg"};
+    static const float peaks[] = {203, 100, 203.1f, 204};
+    static struct trials trials;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        const struct cox_video_shape shape = ref_shape(texts[i]);
+        struct trial *trial = trial_new(&trials, &shape, 0);
+        trial->pictures = COUNT_OF(peaks);
+        for (uint32_t p = 0; p < trial->pictures; p++)
+            trial->settings[p] = (struct cox_video_settings){.peak_nits = peaks[p]};
+    }
+    expect_all_right(&trials);
+}
+
 DEVICE_TEST(video, maps_to_wide_colours_and_to_darker_hdr_displays)
 {
     static const char *const texts[] = {
