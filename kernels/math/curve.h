@@ -54,7 +54,7 @@ double cox__curve_at(const struct cox__curve *c, double x);
 /* The x between lo and hi where a rising curve reaches y; the nearer end if it does not. */
 double cox__curve_inverse(const struct cox__curve *c, double y, double lo, double hi);
 
-/* The constants for kernels. Unless the curve is of kind COX__CURVE_BT2390, they keep light up to 1. */
+/* The constants for kernels. Unless the curve is of kind COX__CURVE_BT2390, light up to 1 stays. */
 void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out);
 
 /* The same for COX__CURVE_LOCAL. */

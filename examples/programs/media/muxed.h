@@ -34,8 +34,8 @@ struct muxed_params {
 };
 
 /* Open the encoder, look at what to copy, and start a file. The frames in `format` are planes of
- * Y', Cb and Cr. They are of SDR and BT.709, unless `colours` names PQ or BT.2020. They come at `rate` if there is no `tick`. On
- * failure, `*out` is NULL. A file that exists is not touched. */
+ * Y', Cb and Cr, of SDR and BT.709 unless `colours` names PQ or BT.2020. They come at `rate` if
+ * there is no `tick`. On failure, `*out` is NULL. A file that exists is not touched. */
 bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_params *params,
                 const struct video_format *format, struct error *error);
 
