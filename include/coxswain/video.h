@@ -249,14 +249,26 @@ struct cox_adaptation_state {
     double peak_signal; /* filtered, in the signal domain of PQ */
     double average_signal;
     uint32_t coarse[64]; /* the last frame's histogram in steps of 1/64, to detect a cut */
+
+    /* To tell flashes from changes that last. */
+    uint64_t risen_frames; /* frames in a row whose peak is far above `peak_signal` */
+    uint64_t past_end;     /* `frames` when the scene before ended; 0 = forgotten */
+    double past_peak_signal;
+    double past_average_signal;
+    uint32_t past_coarse[64];
 };
 
 /* Adapt the curve to one frame's histogram. Sets `peak_nits` and `gain` of `settings` for the next
  * frame, and reads its other fields.
  *
- * The time constant is 24 frames, a quarter of that for a peak that rises far. At a cut, more than
- * a fifth of the blocks differ. The peak is at least SDR white and at most 10 000 cd/m2. A scene
- * whose average exceeds SDR white is darkened to it: the gain is 0.25 .. 1.
+ * All but one block in 20 000 stay below the peak; in small frames all but 16 blocks, or one in
+ * 512. The peak is at least SDR white and at most 10 000 cd/m2. The time constant is 24 frames, a
+ * quarter of that for a peak that rises far. At a cut, more than a fifth of the blocks differ. A
+ * scene whose average exceeds SDR white is darkened to it: the gain is 0.25 .. 1.
+ *
+ * A flash lasts up to three frames. A peak that rises by more than 1/32 of the signal is followed
+ * only when it has lasted longer. If a scene comes back within that time after a cut, its old peak
+ * and average continue.
  *
  * Returns true if the frame begins a new scene. */
 COX_API bool cox_video_adapt(struct cox_adaptation_state *state,

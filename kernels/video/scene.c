@@ -11,7 +11,14 @@
 enum { COARSE = sizeof(((struct cox_adaptation_state *)0)->coarse) / sizeof(uint32_t) };
 enum { FOLLOW_FRAMES = 24 };
 #define CUT_SHARE 0.2
-enum { LEFT_OUT = 20000 }; /* one block in this many may be brighter than the peak */
+/* One block in LEFT_OUT may be brighter than the peak. In small frames SPECKS blocks may, up to one
+ * in SPECKS_MOST: hot pixels do not become fewer with the size of the frame. */
+enum { LEFT_OUT = 20000, SPECKS = 16, SPECKS_MOST = 512 };
+/* What lasts up to FLASH_FRAMES frames is a flash and leaves the curve alone. Only a peak that rises
+ * by FLASH_RISE of the signal, a third more light, is suspected: less moves it by less than 1/100
+ * in that time. */
+enum { FLASH_FRAMES = 3 };
+#define FLASH_RISE (1.0 / 32)
 enum { LINEAR_BINS_PER_STOP = 16, LINEAR_LOWEST_STOP = -16 };
 /* The results move in steps of these sizes: far below what can be seen, far above the differences
  * between two C libraries' pow. */
@@ -52,6 +59,15 @@ struct reading {
     bool black; /* or empty: everything up to the peak lies in the lowest bin */
 };
 
+/* The number of blocks that may be brighter than the peak. */
+static uint64_t left_out(uint64_t blocks)
+{
+    const uint64_t share = blocks / LEFT_OUT, most = blocks / SPECKS_MOST;
+    const uint64_t specks = most < SPECKS ? most : SPECKS;
+
+    return share > specks ? share : specks;
+}
+
 static struct reading read_histogram(const uint32_t *histogram)
 {
     struct reading r = {0};
@@ -62,7 +78,7 @@ static struct reading read_histogram(const uint32_t *histogram)
         sum += (uint64_t)histogram[i] * (2 * i + 1);
     }
 
-    uint64_t above = r.blocks / LEFT_OUT;
+    uint64_t above = left_out(r.blocks);
     uint32_t bin = COX_VIDEO_BINS - 1;
     while (bin > 0 && histogram[bin] <= above)
         above -= histogram[bin--];
@@ -196,6 +212,51 @@ static double changed(const uint32_t before[COARSE], const uint32_t now[COARSE])
 
 /* --- Steering --- */
 
+/* Remember the scene that ends, unless it is a flash within the scene that is remembered. */
+static void remember_scene(struct cox_adaptation_state *steer)
+{
+    if (steer->past_end && steer->frames - steer->past_end <= FLASH_FRAMES)
+        return;
+
+    steer->past_end = steer->frames;
+    steer->past_peak_signal = steer->peak_signal;
+    steer->past_average_signal = steer->average_signal;
+    memcpy(steer->past_coarse, steer->coarse, sizeof(steer->coarse));
+}
+
+/* Whether a frame continues the remembered scene after a flash. */
+static bool is_back(const struct cox_adaptation_state *steer, const uint32_t coarse[COARSE])
+{
+    return steer->past_end && steer->frames - steer->past_end <= FLASH_FRAMES &&
+           changed(steer->past_coarse, coarse) <= CUT_SHARE;
+}
+
+/* Go on where the remembered scene ended. The next cut is remembered whenever it comes. */
+static void go_back(struct cox_adaptation_state *steer)
+{
+    steer->peak_signal = steer->past_peak_signal;
+    steer->average_signal = steer->past_average_signal;
+    steer->past_end = 0;
+}
+
+/* Move the filters towards a frame's values. */
+static void approach(struct cox_adaptation_state *steer, double peak_signal, double average_signal)
+{
+    const double rise = peak_signal - steer->peak_signal, rate = 1.0 / FOLLOW_FRAMES;
+
+    /* A flash of a part of the picture, unless it lasts. */
+    steer->risen_frames = rise > FLASH_RISE ? steer->risen_frames + 1 : 0;
+    if (rise > FLASH_RISE && steer->risen_frames <= FLASH_FRAMES)
+        return;
+
+    /* A clipped highlight is visible at once; one with a little less contrast than possible is not.
+     * So the peak rises up to four times as fast as it falls. Only a rise of nearly a stop gets the
+     * full speed, because noise comes and goes. */
+    const double speed = fmin(fmax(rise * 16, 0.0), 1.0);
+    steer->peak_signal += rise * fmin(rate * (1 + 3 * speed), 1.0);
+    steer->average_signal += (average_signal - steer->average_signal) * rate;
+}
+
 /* Put a frame that is not black into the filters. Returns whether it begins a scene. */
 static bool follow(struct cox_adaptation_state *steer, const struct cox_video_shape *shape,
                    const uint32_t *histogram, double peak_signal, double average_signal)
@@ -205,23 +266,24 @@ static bool follow(struct cox_adaptation_state *steer, const struct cox_video_sh
 
     const bool first = steer->peak_signal <= 0;
     const bool begins = first || changed(steer->coarse, coarse) > CUT_SHARE;
+    const bool back = is_back(steer, coarse);
+    steer->cuts += begins && !first;
+
+    if (back)
+        go_back(steer);
+    else if (begins && !first)
+        remember_scene(steer);
     memcpy(steer->coarse, coarse, sizeof(coarse));
 
-    steer->cuts += begins && !first;
-    if (begins) {
+    if (begins && !back) {
         steer->peak_signal = peak_signal;
         steer->average_signal = average_signal;
-        return true;
+        steer->risen_frames = 0;
+    } else {
+        approach(steer, peak_signal, average_signal);
     }
 
-    /* A clipped highlight is visible at once; one with a little less contrast than possible is not.
-     * So the peak rises up to four times as fast as it falls. Only a rise of nearly a stop gets the
-     * full speed, because noise comes and goes. */
-    const double rate = 1.0 / FOLLOW_FRAMES;
-    const double rise = fmin(fmax((peak_signal - steer->peak_signal) * 16, 0.0), 1.0);
-    steer->peak_signal += (peak_signal - steer->peak_signal) * fmin(rate * (1 + 3 * rise), 1.0);
-    steer->average_signal += (average_signal - steer->average_signal) * rate;
-    return false;
+    return begins;
 }
 
 bool cox_video_adapt(struct cox_adaptation_state *steer, const struct cox_video_shape *shape,
