@@ -251,8 +251,9 @@ struct cox_adaptation_state {
     uint32_t coarse[64]; /* the last frame's histogram in steps of 1/64, to detect a cut */
 
     /* To tell flashes from changes that last. */
-    uint64_t risen_frames; /* frames in a row whose peak is far above `peak_signal` */
-    uint64_t past_end;     /* `frames` when the scene before ended; 0 = forgotten */
+    double recent_peaks[3]; /* of the last frames, in any order */
+    double recent_averages[3];
+    uint64_t past_end; /* `frames` when the scene before ended; 0 = forgotten */
     double past_peak_signal;
     double past_average_signal;
     uint32_t past_coarse[64];

@@ -212,6 +212,23 @@ static double changed(const uint32_t before[COARSE], const uint32_t now[COARSE])
 
 /* --- Steering --- */
 
+/* A frame's values on their way into the filters, in the signal domain of PQ. */
+struct values {
+    double peak, average;
+};
+
+/* Set the filters, as if all frames had had these values. */
+static void begin_with(struct cox_adaptation_state *steer, struct values now)
+{
+    steer->peak_signal = now.peak;
+    steer->average_signal = now.average;
+
+    for (int i = 0; i < FLASH_FRAMES; i++) {
+        steer->recent_peaks[i] = now.peak;
+        steer->recent_averages[i] = now.average;
+    }
+}
+
 /* Remember the scene that ends, unless it is a flash within the scene that is remembered. */
 static void remember_scene(struct cox_adaptation_state *steer)
 {
@@ -234,32 +251,53 @@ static bool is_back(const struct cox_adaptation_state *steer, const uint32_t coa
 /* Go on where the remembered scene ended. The next cut is remembered whenever it comes. */
 static void go_back(struct cox_adaptation_state *steer)
 {
-    steer->peak_signal = steer->past_peak_signal;
-    steer->average_signal = steer->past_average_signal;
+    begin_with(steer, (struct values){steer->past_peak_signal, steer->past_average_signal});
     steer->past_end = 0;
 }
 
-/* Move the filters towards a frame's values. */
-static void approach(struct cox_adaptation_state *steer, double peak_signal, double average_signal)
+/* What all of the last frames had at least, this one included. */
+static struct values lasting(const struct cox_adaptation_state *steer, struct values now)
 {
-    const double rise = peak_signal - steer->peak_signal, rate = 1.0 / FOLLOW_FRAMES;
+    for (int i = 0; i < FLASH_FRAMES; i++) {
+        now.peak = fmin(now.peak, steer->recent_peaks[i]);
+        now.average = fmin(now.average, steer->recent_averages[i]);
+    }
+    return now;
+}
+
+static void remember_values(struct cox_adaptation_state *steer, struct values now)
+{
+    const uint64_t at = steer->frames % FLASH_FRAMES;
+
+    steer->recent_peaks[at] = now.peak;
+    steer->recent_averages[at] = now.average;
+}
+
+/* Move the filters towards a frame's values. */
+static void approach(struct cox_adaptation_state *steer, struct values now)
+{
+    const double rate = 1.0 / FOLLOW_FRAMES;
+    const struct values least = lasting(steer, now);
+    struct values to = now;
 
     /* A flash of a part of the picture, unless it lasts. */
-    steer->risen_frames = rise > FLASH_RISE ? steer->risen_frames + 1 : 0;
-    if (rise > FLASH_RISE && steer->risen_frames <= FLASH_FRAMES)
-        return;
+    if (now.peak - fmax(steer->peak_signal, least.peak) > FLASH_RISE) {
+        to.peak = fmax(steer->peak_signal, least.peak);
+        to.average = least.average;
+    }
+    remember_values(steer, now);
 
     /* A clipped highlight is visible at once; one with a little less contrast than possible is not.
      * So the peak rises up to four times as fast as it falls. Only a rise of nearly a stop gets the
      * full speed, because noise comes and goes. */
-    const double speed = fmin(fmax(rise * 16, 0.0), 1.0);
-    steer->peak_signal += rise * fmin(rate * (1 + 3 * speed), 1.0);
-    steer->average_signal += (average_signal - steer->average_signal) * rate;
+    const double rise = fmin(fmax((to.peak - steer->peak_signal) * 16, 0.0), 1.0);
+    steer->peak_signal += (to.peak - steer->peak_signal) * fmin(rate * (1 + 3 * rise), 1.0);
+    steer->average_signal += (to.average - steer->average_signal) * rate;
 }
 
 /* Put a frame that is not black into the filters. Returns whether it begins a scene. */
 static bool follow(struct cox_adaptation_state *steer, const struct cox_video_shape *shape,
-                   const uint32_t *histogram, double peak_signal, double average_signal)
+                   const uint32_t *histogram, struct values now)
 {
     uint32_t coarse[COARSE];
     coarsen(shape, histogram, coarse);
@@ -275,13 +313,10 @@ static bool follow(struct cox_adaptation_state *steer, const struct cox_video_sh
         remember_scene(steer);
     memcpy(steer->coarse, coarse, sizeof(coarse));
 
-    if (begins && !back) {
-        steer->peak_signal = peak_signal;
-        steer->average_signal = average_signal;
-        steer->risen_frames = 0;
-    } else {
-        approach(steer, peak_signal, average_signal);
-    }
+    if (begins && !back)
+        begin_with(steer, now);
+    else
+        approach(steer, now);
 
     return begins;
 }
@@ -300,9 +335,10 @@ bool cox_video_adapt(struct cox_adaptation_state *steer, const struct cox_video_
     if (peak >= 1) {
         const double average = nits_at(shape, settings, r.average);
         /* Limited before the filter, so that a rise does not begin below the lower limit. */
-        begins = follow(steer, shape, histogram,
-                        cox__curve_pq_signal(fmax(fmin(peak, most), white) / COX__PQ_NITS),
-                        cox__curve_pq_signal(average / COX__PQ_NITS));
+        const double limited = fmax(fmin(peak, most), white);
+        const struct values now = {cox__curve_pq_signal(limited / COX__PQ_NITS),
+                                   cox__curve_pq_signal(average / COX__PQ_NITS)};
+        begins = follow(steer, shape, histogram, now);
     }
 
     double limit = fmin(cox__given(settings->prior_nits, COX__PEAK_NITS), most);
