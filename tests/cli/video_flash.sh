@@ -77,9 +77,9 @@ flashes=ssssssWssssssWWssssssWWWssssssPssssssPPssssssPPPssssss
 flashes=${flashes}psssssspppssssssdssssssdddsssssWsWWsWWWspspPPsWssssssspWPpssssss
 cuts=ssssssbbbbbbbssssssbdssssssdbbbbbWbbbbsbbbbbb
 for frames in $flashes $cuts sWssss sbbbbb bsssss; do
-    film film.y4m $frames
-    run 0 $frames "$work/film.y4m" -o out.nv12
-    steady $frames always
+    film film.y4m "$frames"
+    run 0 "$frames" "$work/film.y4m" -o out.nv12
+    steady "$frames" always
 done
 contains out 'peak from the frame$'
 run 0 'standard input is a file' - -o file.nv12 <"$work/film.y4m"
@@ -99,9 +99,9 @@ piped() {
 
 for kind in sssssspssssssppsssssspppsspspspppsss:always \
     ssssssWssssssPPPssssssdsssssbbbbbbdbbbbbbsssssssWWWssssss:settled; do
-    film film.y4m ${kind%:*}
-    piped ${kind%:*}
-    steady ${kind%:*} ${kind#*:}
+    film film.y4m "${kind%:*}"
+    piped "${kind%:*}"
+    steady "${kind%:*}" "${kind#*:}"
 done
 contains out 'peak from the frame before$'
 clean
