@@ -119,6 +119,20 @@ static int to_step(int step)
     return step;
 }
 
+/* Blocks of bars, which the histogram lacks. */
+static uint64_t missing(const struct cox_video_shape *shape, uint64_t blocks)
+{
+    const unsigned halved = shape->scale == COX_SCALE_HALF;
+    uint64_t width = shape->width >> halved, height = shape->height >> halved;
+    if (shape->scale == COX_SCALE_FILTER) {
+        width = shape->out_width;
+        height = shape->out_height;
+    }
+
+    const uint64_t all = (width + 1) / 2 * ((height + 1) / 2);
+    return all > blocks ? all - blocks : 0;
+}
+
 /* The histogram in steps of 1/64 of a signal, or of a quarter stop of light. Step 0 takes
  * everything up to about 1 cd/m2, on which PQ spends a seventh of its range. Otherwise every fade
  * would begin and end with a jump. */
@@ -134,11 +148,13 @@ static void coarsen(const struct cox_video_shape *shape, const uint32_t *histogr
         dark = 4 * (-8 - LINEAR_LOWEST_STOP); /* 2^-8 of SDR white; the last step, 2^8 */
     }
 
-    uint64_t wide[COARSE] = {0};
+    uint64_t wide[COARSE] = {0}, blocks = 0;
     for (int bin = 0; bin < COX_VIDEO_BINS; bin++) {
         const int step = to_step(bin / bins_per_step - dark);
         wide[step] += histogram[bin];
+        blocks += histogram[bin];
     }
+    wide[0] += missing(shape, blocks);
 
     for (int step = 0; step < COARSE; step++) {
         coarse[step] = UINT32_MAX;

@@ -34,6 +34,7 @@ struct analysis {
     struct part_writer part;
     uint64_t counted, began_ns;
     cox_session *session;
+    struct cox_video_shape shape; /* with its pitches */
     struct cox_constants constants;
     struct film_side in;
     struct slot slots[SLOTS];
@@ -99,8 +100,7 @@ static bool make_session(struct analysis *analysis)
         status = cox_session_create(analysis->devices.runtime, &params, &analysis->session);
     cox_pipeline_destroy(&pipeline);
 
-    if (status == COX_OK)
-        status = cox_video_prepare(&shape, &plan->settings, &analysis->constants);
+    analysis->shape = shape;
     return status == COX_OK || message_status_error("cannot build the pipeline", status);
 }
 
@@ -130,6 +130,23 @@ static bool take(struct analysis *analysis, uint64_t n)
     return part_add(&analysis->part, cox_buffer_data(slot->histogram));
 }
 
+/* The constants of frame `n`: its black bars are not counted. */
+static cox_status set_constants(struct analysis *analysis, uint64_t n)
+{
+    const struct film_side *in = &analysis->in;
+    struct cox_video_settings settings = analysis->from.plan.settings;
+    const void *data[COX_VIDEO_PLANES_MAX] = {NULL};
+    ptrdiff_t pitch_bytes[COX_VIDEO_PLANES_MAX] = {0};
+
+    for (uint32_t p = 0; p < in->plane_count; p++) {
+        data[p] = cox_buffer_data(film_side_planes(&analysis->in, n)[p]);
+        pitch_bytes[p] = (ptrdiff_t)in->pitch_bytes[p];
+    }
+
+    cox_video_find_bars(&analysis->shape, data, pitch_bytes, &settings);
+    return cox_video_prepare(&analysis->shape, &settings, &analysis->constants);
+}
+
 static bool submit(struct analysis *analysis, uint64_t n)
 {
     struct slot *slot = &analysis->slots[n % SLOTS];
@@ -140,11 +157,12 @@ static bool submit(struct analysis *analysis, uint64_t n)
 
     slot->done = false;
 
-    const cox_status status =
-        cox_session_submit(analysis->session,
-                           &(const struct cox_frame){.buffers = buffers,
-                                                     .constants = &analysis->constants},
-                           on_done, slot);
+    cox_status status = set_constants(analysis, n);
+    if (status == COX_OK)
+        status = cox_session_submit(analysis->session,
+                                    &(const struct cox_frame){.buffers = buffers,
+                                                              .constants = &analysis->constants},
+                                    on_done, slot);
 
     slot->busy = status == COX_OK;
 
