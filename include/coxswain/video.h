@@ -245,8 +245,8 @@ COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape
 
 /* Find the black bars of a frame: set `top_bar_rows` and `bottom_bar_rows` of `settings`, for
  * cox_video_prepare. A row belongs to a bar if it has one colour, and that is black within a code
- * of 8 bits. The bars do not change the mapped frame by a bit. Where they are of no use, both
- * become 0: with COX_OPERATOR_LOCAL or COX_SCALE_FILTER, or if all samples of a pixel are in one
+ * of 8 bits. The bars do not change the mapped frame by a bit. Both become 0 where bars
+ * do not help: with COX_OPERATOR_LOCAL or COX_SCALE_FILTER, or if all samples of a pixel are in one
  * plane.
  *
  * `data` and `pitch_bytes` are those of the input's planes. A pitch may be negative. Only the rows

@@ -14,9 +14,9 @@ enum { FOLLOW_FRAMES = 24 };
 /* One block in LEFT_OUT may be brighter than the peak. In small frames SPECKS blocks may, up to one
  * in SPECKS_MOST: hot pixels do not become fewer with the size of the frame. */
 enum { LEFT_OUT = 20000, SPECKS = 16, SPECKS_MOST = 512 };
-/* What lasts up to FLASH_FRAMES frames is a flash and leaves the curve alone. Only a peak that rises
- * by FLASH_RISE of the signal, a third more light, is suspected: less moves it by less than 1/100
- * in that time. */
+/* What lasts up to FLASH_FRAMES frames is a flash and leaves the curve alone. A peak may be one if
+ * it rises by FLASH_RISE of the signal, a third more light. A smaller rise moves the filter by less
+ * than 1/100 in that time. */
 enum { FLASH_FRAMES = 3 };
 #define FLASH_RISE (1.0 / 32)
 enum { LINEAR_BINS_PER_STOP = 16, LINEAR_LOWEST_STOP = -16 };

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Black bars (letterbox): they do not count for the peak, the picture between them has the same bits as without them,
-# and pieces have the bits of one run. Bars may come and go.
+# Black bars (letterbox) do not count for the light. The picture between them has the same bits as without them. Pieces
+# have the bits of one run. Bars may come and go.
 #
 #   sh video_bars.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0

@@ -52,8 +52,8 @@ film() { # NAME ARGS: make NAME from ARGS of film.py
     python3 "$work/film.py" "$@" >"$work/$h_name" || fail "film.py $*"
 }
 
-# steady FRAMES WHICH [WIDTH HEIGHT]: in out.nv12 the scenes s and b have the same code for 50 cd/m2 in all of their
-# frames, within 6. `settled`: but for the first frame after another letter.
+# steady FRAMES WHICH [WIDTH HEIGHT]: each of the scenes s and b has one code for 50 cd/m2 in out.nv12, within 6.
+# WHICH is `always`, or `settled`: except for the first frame after another letter.
 steady() {
     h_problem=$(python3 - "$1" "$2" "${3:-320}" "${4:-180}" <<'END'
 import sys
