@@ -227,7 +227,8 @@ struct cox_video_result {
 
     /* COX_PEAK_PREVIOUS and COX_PEAK_CURRENT: from the frame's histogram. */
     bool cut; /* a scene begins with this frame */
-    /* 99.995 % of the blocks of 2 x 2 pixels do not exceed this light. 0 for a black frame. */
+    /* 99.995 % of the blocks of 2 x 2 pixels do not exceed this light, in small frames all but 16.
+     * 0 for a black frame. */
     float scene_peak_nits;
     float scene_average_nits; /* the light at the mean of the signal */
 };

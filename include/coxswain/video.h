@@ -245,6 +245,11 @@ struct cox_video_settings {
      * BT.709. 0.25 .. 0.95; 0 = 0.9. */
     float gamut_knee;
 
+    /* Black bars, from cox_video_find_bars: rows at the top and at the bottom of the input. They
+     * are not counted in the histogram, and take less time. 0 = none. */
+    uint32_t top_bar_rows;
+    uint32_t bottom_bar_rows;
+
     /* Adaptation only: the peak until a frame sets one, such as MaxCLL or the peak of the mastering
      * display. 0 = 1000. */
     float prior_nits;
@@ -293,6 +298,19 @@ COX_API COX_MUST_CHECK cox_status cox_video_prepare(const struct cox_video_shape
                                                     const struct cox_video_settings *settings,
                                                     struct cox_constants *params);
 
+/* Find the black bars of a frame: set `top_bar_rows` and `bottom_bar_rows` of `settings`, for
+ * cox_video_prepare. A row belongs to a bar if it has one colour, and that is black within a code
+ * of 8 bits. The bars do not change the mapped frame by a bit. Both become 0 where bars
+ * do not help: with COX_OPERATOR_LOCAL or COX_SCALE_FILTER, or if all samples of a pixel are in one
+ * plane.
+ *
+ * `data` and `pitch_bytes` are those of the input's planes. A pitch may be negative. Only the rows
+ * up to the first and the last one of the picture are read. */
+COX_API void cox_video_find_bars(const struct cox_video_shape *shape,
+                                 const void *const data[COX_VIDEO_PLANES_MAX],
+                                 const ptrdiff_t pitch_bytes[COX_VIDEO_PLANES_MAX],
+                                 struct cox_video_settings *settings);
+
 /* The state of the curve's adaptation to a film. All zeros is the state before the first frame.
  *
  * Peak and average follow those of each frame through a one-pole filter. At a cut they take the new
@@ -304,14 +322,30 @@ struct cox_adaptation_state {
     double peak_signal; /* filtered, in the signal domain of PQ */
     double average_signal;
     uint32_t coarse[64]; /* the last frame's histogram in steps of 1/64, to detect a cut */
+
+    /* To tell flashes from changes that last. */
+    double recent_peaks[3]; /* of the last frames, in any order */
+    double recent_averages[3];
+    uint64_t past_end; /* `frames` when the scene before ended; 0 = forgotten */
+    double past_peak_signal;
+    double past_average_signal;
+    uint32_t past_coarse[64];
 };
 
 /* Adapt the curve to one frame's histogram. Sets `peak_nits` and `gain` of `settings` for the next
  * frame, and reads its other fields.
  *
- * The time constant is 24 frames, a quarter of that for a peak that rises far. At a cut, more than
- * a fifth of the blocks differ. The peak is at least SDR white and at most 10 000 cd/m2. A scene
- * whose average exceeds SDR white is darkened to it: the gain is 0.25 .. 1.
+ * All but one block in 20 000 stay below the peak; in small frames all but 16 blocks, or one in
+ * 512. The peak is at least SDR white and at most 10 000 cd/m2. The time constant is 24 frames, a
+ * quarter of that for a peak that rises far. At a cut, more than a fifth of the blocks differ. A
+ * scene whose average exceeds SDR white is darkened to it: the gain is 0.25 .. 1.
+ *
+ * A flash lasts up to three frames. A peak that rises by more than 1/32 of the signal is followed
+ * only when it has lasted longer. If a scene comes back within that time after a cut, its old peak
+ * and average continue.
+ *
+ * Bars that were not counted are black for the detection of cuts: the number of blocks follows from
+ * the size in `shape`.
  *
  * Returns true if the frame begins a new scene. */
 COX_API bool cox_video_adapt(struct cox_adaptation_state *state,

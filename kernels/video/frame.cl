@@ -25,6 +25,9 @@
  * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS
  * steps.
  *
+ * Black bars: each row has one colour. So a bar's rows are mapped in their first step, which is
+ * stored in all columns: the same bits for less arithmetic. Bars are not counted.
+ *
  * Geometry. A work-item takes COX_ITEM columns (0 = the whole row) and COX_ITEM_ROWS rows, two rows
  * at a time. Dimension 0 runs over items, dimension 1 over groups of rows of the band. To make a
  * histogram, a work-group of COX_GROUP by 1 counts in local memory (COX_GROUP > 1), or a work-item
@@ -995,6 +998,47 @@ INLINE void store_chroma(const struct target_row *out, int x, int y, const struc
 
 /* --- The kernel --- */
 
+#if COX_MAP
+/* Where the result of a step goes, and what it needs of the step before. */
+struct target {
+    struct target_row upper, lower;
+    bool has_lower;
+    int y; /* of the upper row in the frame */
+#if COX_OUT_SUB_X
+    struct before before;
+#if !COX_OUT_SUB_Y
+    struct before lower_before;
+#endif
+#endif
+};
+
+INLINE void store_block(struct target *out, int x, const real *s, bool edge,
+                        const struct video_params *k)
+{
+    store_row(&out->upper, x, out->y, s, edge, k);
+    if (out->has_lower)
+        store_row(&out->lower, x, out->y + 1, s + 6, edge, k);
+#if COX_OUT_SUB_X
+    const struct columns c = columns_of(s);
+    store_chroma(&out->upper, x, COX_OUT_SUB_Y ? out->y / 2 : out->y, &c, &out->before, edge, k);
+#if !COX_OUT_SUB_Y
+    const struct columns lower_c = columns_of(s + 6);
+    if (out->has_lower)
+        store_chroma(&out->lower, x, out->y + 1, &lower_c, &out->lower_before, edge, k);
+#endif
+#endif
+}
+#endif
+
+/* Whether two rows lie in a bar, at least `reach` rows from the picture. */
+static inline bool in_bar(int y, int reach, const struct video_params *k)
+{
+    return y + 1 < k->picture_top - reach || y >= k->picture_bottom + reach;
+}
+
+/* Chroma of the row below or above belongs to a row of 4:2:0, too. */
+#define BAR_REACH (COX_IN_SUB_Y ? 2 : 0)
+
 #if COX_ANALYSE
 INLINE real brightest(const real *s)
 {
@@ -1076,22 +1120,24 @@ video(__global const uchar *in_0,
 #endif
 #endif
     for (int y = begin_y; y < end_y; y += 2) {
+#if !COX_MAP
+        if (in_bar(first + y, 0, k))
+            continue;
+#endif
         const bool lower = y + 1 < end_y; /* the lower row exists */
         const struct source_row upper_in = source_at(in_0, IN_1, IN_2, y, false, first, origin, k);
         const struct source_row lower_in = source_at(in_0, IN_1, IN_2, y + lower, lower, first,
                                                      origin, k);
 #if COX_MAP
-        const struct target_row upper_out = target_at(out_0, OUT_1, OUT_2, y, k);
-        const struct target_row lower_out = target_at(out_0, OUT_1, OUT_2, y + lower, k);
+        struct target out = {.upper = target_at(out_0, OUT_1, OUT_2, y, k),
+                             .lower = target_at(out_0, OUT_1, OUT_2, y + lower, k),
+                             .has_lower = lower,
+                             .y = first + y};
 #if LOCAL
         const struct local_rows model_rows = local_rows_at(base, first + y, base_origin,
                                                            &k->surround);
 #endif
 #if COX_OUT_SUB_X
-        struct before before = {0.0f, 0.0f};
-#if !COX_OUT_SUB_Y
-        struct before lower_before = {0.0f, 0.0f};
-#endif
 #if COX_ITEM && COX_OUT_SITE != 1
         if (begin_x > 0 && begin_x < end_x) { /* the step before belongs to another work-item */
             real s[12];
@@ -1100,17 +1146,18 @@ video(__global const uchar *in_0,
             RESHAPE(s);
             map_block(s, MODEL_AT(begin_x - STEP), k);
             const struct columns c = columns_of(s);
-            before.cb = LAST_LANE(c.odd_cb);
-            before.cr = LAST_LANE(c.odd_cr);
+            out.before.cb = LAST_LANE(c.odd_cb);
+            out.before.cr = LAST_LANE(c.odd_cr);
 #if !COX_OUT_SUB_Y
             const struct columns lower_c = columns_of(s + 6);
-            lower_before.cb = LAST_LANE(lower_c.odd_cb);
-            lower_before.cr = LAST_LANE(lower_c.odd_cr);
+            out.lower_before.cb = LAST_LANE(lower_c.odd_cb);
+            out.lower_before.cr = LAST_LANE(lower_c.odd_cr);
 #endif
         }
 #endif
 #endif
 #endif
+        const bool bar = in_bar(first + y, BAR_REACH, k);
         for (int x = begin_x; x < end_x; x += STEP) {
             /* or the first step */
             const bool edge = x + REACH >= k->width || x < (COX_IN_SITE == 1);
@@ -1123,21 +1170,16 @@ video(__global const uchar *in_0,
 #endif
 #if COX_MAP
             map_block(s, MODEL_AT(x), k);
-            store_row(&upper_out, x, first + y, s, edge, k);
-            if (lower)
-                store_row(&lower_out, x, first + y + 1, s + 6, edge, k);
-#if COX_OUT_SUB_X
-            const struct columns c = columns_of(s);
-            store_chroma(&upper_out, x, COX_OUT_SUB_Y ? (first + y) / 2 : first + y, &c, &before,
-                         edge, k);
-#if !COX_OUT_SUB_Y
-            const struct columns lower_c = columns_of(s + 6);
-            if (lower)
-                store_chroma(&lower_out, x, first + y + 1, &lower_c, &lower_before, edge, k);
-#endif
-#endif
+            store_block(&out, x, s, edge, k);
+            if (bar) {
+                for (x += STEP; x < end_x; x += STEP)
+                    store_block(&out, x, s, x + REACH >= k->width, k);
+                break;
+            }
 #endif
 #if COX_ANALYSE
+            if (BAR_REACH && in_bar(first + y, 0, k))
+                continue;
 #if COX_GROUP > 1
             atomic_inc(&counts[bin_of(most)]); /* COX_WIDTH is 1 */
 #else

@@ -11,7 +11,14 @@
 enum { COARSE = sizeof(((struct cox_adaptation_state *)0)->coarse) / sizeof(uint32_t) };
 enum { FOLLOW_FRAMES = 24 };
 #define CUT_SHARE 0.2
-enum { LEFT_OUT = 20000 }; /* one block in this many may be brighter than the peak */
+/* One block in LEFT_OUT may be brighter than the peak. In small frames SPECKS blocks may, up to one
+ * in SPECKS_MOST: hot pixels do not become fewer with the size of the frame. */
+enum { LEFT_OUT = 20000, SPECKS = 16, SPECKS_MOST = 512 };
+/* What lasts up to FLASH_FRAMES frames is a flash and leaves the curve alone. A peak may be one if
+ * it rises by FLASH_RISE of the signal, a third more light. A smaller rise moves the filter by less
+ * than 1/100 in that time. */
+enum { FLASH_FRAMES = 3 };
+#define FLASH_RISE (1.0 / 32)
 enum { LINEAR_BINS_PER_STOP = 16, LINEAR_LOWEST_STOP = -16 };
 /* The results move in steps of these sizes: far below what can be seen, far above the differences
  * between two C libraries' pow. */
@@ -52,6 +59,15 @@ struct reading {
     bool black; /* or empty: everything up to the peak lies in the lowest bin */
 };
 
+/* The number of blocks that may be brighter than the peak. */
+static uint64_t left_out(uint64_t blocks)
+{
+    const uint64_t share = blocks / LEFT_OUT, most = blocks / SPECKS_MOST;
+    const uint64_t specks = most < SPECKS ? most : SPECKS;
+
+    return share > specks ? share : specks;
+}
+
 static struct reading read_histogram(const uint32_t *histogram)
 {
     struct reading r = {0};
@@ -62,7 +78,7 @@ static struct reading read_histogram(const uint32_t *histogram)
         sum += (uint64_t)histogram[i] * (2 * i + 1);
     }
 
-    uint64_t above = r.blocks / LEFT_OUT;
+    uint64_t above = left_out(r.blocks);
     uint32_t bin = COX_VIDEO_BINS - 1;
     while (bin > 0 && histogram[bin] <= above)
         above -= histogram[bin--];
@@ -103,6 +119,20 @@ static int to_step(int step)
     return step;
 }
 
+/* Blocks of bars, which the histogram lacks. */
+static uint64_t missing(const struct cox_video_shape *shape, uint64_t blocks)
+{
+    const unsigned halved = shape->scale == COX_SCALE_HALF;
+    uint64_t width = shape->width >> halved, height = shape->height >> halved;
+    if (shape->scale == COX_SCALE_FILTER) {
+        width = shape->out_width;
+        height = shape->out_height;
+    }
+
+    const uint64_t all = (width + 1) / 2 * ((height + 1) / 2);
+    return all > blocks ? all - blocks : 0;
+}
+
 /* The histogram in steps of 1/64 of a signal, or of a quarter stop of light. Step 0 takes
  * everything up to about 1 cd/m2, on which PQ spends a seventh of its range. Otherwise every fade
  * would begin and end with a jump. */
@@ -118,11 +148,13 @@ static void coarsen(const struct cox_video_shape *shape, const uint32_t *histogr
         dark = 4 * (-8 - LINEAR_LOWEST_STOP); /* 2^-8 of SDR white; the last step, 2^8 */
     }
 
-    uint64_t wide[COARSE] = {0};
+    uint64_t wide[COARSE] = {0}, blocks = 0;
     for (int bin = 0; bin < COX_VIDEO_BINS; bin++) {
         const int step = to_step(bin / bins_per_step - dark);
         wide[step] += histogram[bin];
+        blocks += histogram[bin];
     }
+    wide[0] += missing(shape, blocks);
 
     for (int step = 0; step < COARSE; step++) {
         coarse[step] = UINT32_MAX;
@@ -196,32 +228,113 @@ static double changed(const uint32_t before[COARSE], const uint32_t now[COARSE])
 
 /* --- Steering --- */
 
+/* A frame's values on their way into the filters, in the signal domain of PQ. */
+struct values {
+    double peak, average;
+};
+
+/* Set the filters, as if all frames had had these values. */
+static void begin_with(struct cox_adaptation_state *steer, struct values now)
+{
+    steer->peak_signal = now.peak;
+    steer->average_signal = now.average;
+
+    for (int i = 0; i < FLASH_FRAMES; i++) {
+        steer->recent_peaks[i] = now.peak;
+        steer->recent_averages[i] = now.average;
+    }
+}
+
+/* Remember the scene that ends, unless it is a flash within the scene that is remembered. */
+static void remember_scene(struct cox_adaptation_state *steer)
+{
+    if (steer->past_end && steer->frames - steer->past_end <= FLASH_FRAMES)
+        return;
+
+    steer->past_end = steer->frames;
+    steer->past_peak_signal = steer->peak_signal;
+    steer->past_average_signal = steer->average_signal;
+    memcpy(steer->past_coarse, steer->coarse, sizeof(steer->coarse));
+}
+
+/* Whether a frame continues the remembered scene after a flash. */
+static bool is_back(const struct cox_adaptation_state *steer, const uint32_t coarse[COARSE])
+{
+    return steer->past_end && steer->frames - steer->past_end <= FLASH_FRAMES &&
+           changed(steer->past_coarse, coarse) <= CUT_SHARE;
+}
+
+/* Go on where the remembered scene ended. The next cut is remembered whenever it comes. */
+static void go_back(struct cox_adaptation_state *steer)
+{
+    begin_with(steer, (struct values){steer->past_peak_signal, steer->past_average_signal});
+    steer->past_end = 0;
+}
+
+/* What all of the last frames had at least, this one included. */
+static struct values lasting(const struct cox_adaptation_state *steer, struct values now)
+{
+    for (int i = 0; i < FLASH_FRAMES; i++) {
+        now.peak = fmin(now.peak, steer->recent_peaks[i]);
+        now.average = fmin(now.average, steer->recent_averages[i]);
+    }
+    return now;
+}
+
+static void remember_values(struct cox_adaptation_state *steer, struct values now)
+{
+    const uint64_t at = steer->frames % FLASH_FRAMES;
+
+    steer->recent_peaks[at] = now.peak;
+    steer->recent_averages[at] = now.average;
+}
+
+/* Move the filters towards a frame's values. */
+static void approach(struct cox_adaptation_state *steer, struct values now)
+{
+    const double rate = 1.0 / FOLLOW_FRAMES;
+    const struct values least = lasting(steer, now);
+    struct values to = now;
+
+    /* A flash of a part of the picture, unless it lasts. */
+    if (now.peak - fmax(steer->peak_signal, least.peak) > FLASH_RISE) {
+        to.peak = fmax(steer->peak_signal, least.peak);
+        to.average = least.average;
+    }
+    remember_values(steer, now);
+
+    /* A clipped highlight is visible at once; one with a little less contrast than possible is not.
+     * So the peak rises up to four times as fast as it falls. Only a rise of nearly a stop gets the
+     * full speed, because noise comes and goes. */
+    const double rise = fmin(fmax((to.peak - steer->peak_signal) * 16, 0.0), 1.0);
+    steer->peak_signal += (to.peak - steer->peak_signal) * fmin(rate * (1 + 3 * rise), 1.0);
+    steer->average_signal += (to.average - steer->average_signal) * rate;
+}
+
 /* Put a frame that is not black into the filters. Returns whether it begins a scene. */
 static bool follow(struct cox_adaptation_state *steer, const struct cox_video_shape *shape,
-                   const uint32_t *histogram, double peak_signal, double average_signal)
+                   const uint32_t *histogram, struct values now)
 {
     uint32_t coarse[COARSE];
     coarsen(shape, histogram, coarse);
 
     const bool first = steer->peak_signal <= 0;
     const bool begins = first || changed(steer->coarse, coarse) > CUT_SHARE;
+    const bool back = is_back(steer, coarse);
+    steer->cuts += begins && !first;
+
+    if (back)
+        go_back(steer);
+    else if (begins && !first)
+        remember_scene(steer);
     memcpy(steer->coarse, coarse, sizeof(coarse));
 
-    steer->cuts += begins && !first;
-    if (begins) {
-        steer->peak_signal = peak_signal;
-        steer->average_signal = average_signal;
-        return true;
-    }
+    if (begins && !back)
+        begin_with(steer, now);
+    else
+        approach(steer, now);
 
-    /* A clipped highlight is visible at once; one with a little less contrast than possible is not.
-     * So the peak rises up to four times as fast as it falls. Only a rise of nearly a stop gets the
-     * full speed, because noise comes and goes. */
-    const double rate = 1.0 / FOLLOW_FRAMES;
-    const double rise = fmin(fmax((peak_signal - steer->peak_signal) * 16, 0.0), 1.0);
-    steer->peak_signal += (peak_signal - steer->peak_signal) * fmin(rate * (1 + 3 * rise), 1.0);
-    steer->average_signal += (average_signal - steer->average_signal) * rate;
-    return false;
+    return begins;
 }
 
 bool cox_video_adapt(struct cox_adaptation_state *steer, const struct cox_video_shape *shape,
@@ -238,9 +351,10 @@ bool cox_video_adapt(struct cox_adaptation_state *steer, const struct cox_video_
     if (peak >= 1) {
         const double average = nits_at(shape, settings, r.average);
         /* Limited before the filter, so that a rise does not begin below the lower limit. */
-        begins = follow(steer, shape, histogram,
-                        cox__curve_pq_signal(fmax(fmin(peak, most), white) / COX__PQ_NITS),
-                        cox__curve_pq_signal(average / COX__PQ_NITS));
+        const double limited = fmax(fmin(peak, most), white);
+        const struct values now = {cox__curve_pq_signal(limited / COX__PQ_NITS),
+                                   cox__curve_pq_signal(average / COX__PQ_NITS)};
+        begins = follow(steer, shape, histogram, now);
     }
 
     double limit = fmin(cox__given(settings->prior_nits, COX__PEAK_NITS), most);

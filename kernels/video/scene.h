@@ -23,7 +23,7 @@ static inline double cox__given(float setting, double otherwise)
 
 /* What a histogram of the video pipelines shows about its frame. */
 struct cox__scene {
-    float peak_nits; /* the light that 99.995 % of the blocks do not exceed; 0 for a black frame */
+    float peak_nits;    /* see cox_video_adapt; 0 for a black frame */
     float average_nits; /* the light at the mean of the signal */
     uint64_t blocks;
 };

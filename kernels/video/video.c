@@ -2,6 +2,7 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "bars.h"
 #include "sources.h"
 #include "reshape.h"
 #include "scale.h"
@@ -16,6 +17,7 @@
 /* The kernel's parameter block; struct video_params of frame.cl. */
 struct video_params {
     int32_t width, height;
+    int32_t picture_top, picture_bottom;
     int32_t chroma_width, chroma_height;
     int32_t in_pitch[3], out_pitch[3];
     float luma_scale;
@@ -808,6 +810,21 @@ static bool settings_ok(const struct cox_video_settings *settings)
            cox__local_detail_ok(settings->detail) && in_bounds(settings->gamut_knee, 0.25f, 0.95f);
 }
 
+/* Fill in which rows of the output are not black bars. */
+static void set_bars(const struct cox_video_shape *s, const struct cox_video_settings *settings,
+                     struct video_params *p)
+{
+    const unsigned halved = s->scale == COX_SCALE_HALF;
+    const uint32_t height = out_height(s), top = settings->top_bar_rows >> halved;
+    const uint32_t bottom = settings->bottom_bar_rows >> halved;
+
+    p->picture_bottom = (int32_t)height;
+    if (cox__video_uses_bars(s) && top <= height && bottom <= height) {
+        p->picture_top = (int32_t)(top & ~1u);
+        p->picture_bottom = (int32_t)((height - bottom + 1) & ~1u);
+    }
+}
+
 /* Fill in the sizes and pitches of the frame that is mapped. */
 static void set_geometry(const struct cox_video_shape *mapped, struct video_params *p)
 {
@@ -855,6 +872,7 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
     struct video_params p = {.width = (int32_t)out_width(shape),
                              .height = (int32_t)out_height(shape)};
     set_geometry(&mapped, &p);
+    set_bars(shape, settings, &p);
     if (filtered) {
         struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
         const uint32_t count = cox_video_planes(&shape->in, shape->width, shape->height, planes);

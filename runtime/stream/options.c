@@ -122,7 +122,8 @@ bool cox__options_alike(const struct cox_video_settings *a, const struct cox_vid
     return same(a->sdr_white_nits, b->sdr_white_nits) && same(a->peak_nits, b->peak_nits) &&
            same(a->hlg_peak_nits, b->hlg_peak_nits) && same(a->gain, b->gain) &&
            same(a->desaturate, b->desaturate) && same(a->detail, b->detail) &&
-           same(a->gamut_knee, b->gamut_knee) && !a->reshape && !b->reshape;
+           same(a->gamut_knee, b->gamut_knee) && a->top_bar_rows == b->top_bar_rows &&
+           a->bottom_bar_rows == b->bottom_bar_rows && !a->reshape && !b->reshape;
 }
 
 /* The peak that a stream declares, if it can be true: HDR is brighter than SDR white, and PQ ends

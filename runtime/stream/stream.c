@@ -412,6 +412,17 @@ static cox_status find_mapper(struct sent *sent)
     return COX_OK;
 }
 
+/* Find the black bars of the frame. */
+static void find_bars(struct sent *sent)
+{
+    const void *data[COX_VIDEO_PLANES_MAX] = {NULL};
+    for (uint32_t p = 0; p < sent->in.image.plane_count; p++)
+        data[p] = data_of(&sent->in, p);
+
+    cox_video_find_bars(&sent->mapper->shape, data, sent->in.image.image.pitch_bytes,
+                        &sent->look.settings);
+}
+
 /* Get what the frame needs: a mapper, buffers, and its light if the curve must know it first. */
 static cox_status make_ready(struct sent *sent)
 {
@@ -430,6 +441,7 @@ static cox_status make_ready(struct sent *sent)
         return status;
 
     cox__side_copy_in(&sent->in);
+    find_bars(sent);
     if (peak == COX_PEAK_CURRENT || (peak == COX_PEAK_PREVIOUS && !stream->curve.begun))
         status = learn_light(sent);
     return status;

@@ -15,7 +15,7 @@ need_device
 # --- Results of undisturbed steps ---
 
 film="$work/film.y4m"
-light='0.55+0.4*mod(N*29,97)/97'
+light='0.75+0.2*sin(N/9)'
 ffmpeg -v error -f lavfi -i "color=size=64x48:rate=24:duration=16,format=yuv420p10le,geq=lum='64+clip(($light),0,1)*mod(X*7+Y*5+N,97)*8.6':cb=512:cr=512" \
     -frames:v 360 -strict -1 -f yuv4mpegpipe "$film" 2>"$work/err" || skip "this ffmpeg cannot make the film"
 right="$work/right"

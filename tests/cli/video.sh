@@ -24,7 +24,7 @@ peaks_used() {
 
 run 0 'y4m' "$clip" -o a.y4m --hash
 contains out '^video .*: 64 x 48, y4m, 4:2:0, 10 bits; PQ \(assumed\), BT.2020, limited range, 25 frames/s, 12 frames' \
-    '^light +hable, SDR white 203 cd/m2, peak from the frame before' \
+    '^light +hable, SDR white 203 cd/m2, peak from the frame$' \
     '^result +12 frames, [0-9.]+ frames/s' \
     '^waited +for input [0-9]+ %, for devices [0-9]+ %, for output [0-9]+ %.*: bound by (reading|devices|output)' \
     '^scenes +peak [0-9]+ to [0-9]+ cd/m2, 1 cut$' \
@@ -41,7 +41,7 @@ whole b.y4m $frame10 12
 run 0 'standard input' - -o c.y4m -q <"$clip"
 same c.y4m a.y4m
 # shellcheck disable=SC2002 # a pipe is meant
-cat "$clip" | "$tonemap" - -o - 2>"$work/err" | cat >p.y4m
+cat "$clip" | "$tonemap" - -o - --lookahead 1 2>"$work/err" | cat >p.y4m
 what='from pipe to pipe'
 same p.y4m a.y4m
 contains err '^result +12 frames' # then the result is not on standard output
@@ -157,11 +157,11 @@ if [ -z "${ASAN_OPTIONS:-}" ]; then
     run 0 'local, look ahead' "$clip" -o null: --operator local --lookahead 1 --hash
     hashes "$(hash_of)" 'local, look ahead, on two devices' "$clip" -o null: --operator local --lookahead 1 --devices cpu:2x1
 fi
-run 0 'a look ahead' "$clip" -o null: --lookahead 1 --hash
-ahead=$(hash_of)
-differ "$ahead" "$automatic"
+run 0 'no look ahead' "$clip" -o null: --lookahead 0 --hash
+behind=$(hash_of)
+differ "$behind" "$automatic"
 contains out '^scenes .*, 1 cut$'
-hashes "$automatic" 'no look ahead is the default' "$clip" -o null: --lookahead 0
+hashes "$automatic" 'a look ahead is the default of files' "$clip" -o null: --lookahead 1
 run 0 'exposure with --peak auto' "$clip" -o null: --hash --exposure -1
 differ "$(hash_of)" "$automatic"
 run 0 'a rate' "$clip" -o rate.y4m --rate 24000/1001
@@ -219,7 +219,7 @@ for way in '--devices cpu:2x1' '--devices cpu:2x1 --split 0.3,0.7' '--devices cp
     '--in-flight 4' '--devices cpu:2x1 --policy chunks --in-flight 3' '--no-cache'; do
     hashes "$automatic" "$way" "$clip" -o null: $way
     hashes "$fixed" "$way, fixed peak" "$clip" -o a.nv12 --peak 1000 $way
-    hashes "$ahead" "$way, looking ahead" "$clip" -o null: --lookahead 1 $way
+    hashes "$behind" "$way, without looking ahead" "$clip" -o null: --lookahead 0 $way
 done
 clean
 
@@ -228,7 +228,7 @@ clean
 run 0 'statistics' "$clip" -o a.y4m --devices cpu:2x1 --stats s.json --trace t.json
 peaks_used s.json
 contains out '^scenes +peak [0-9]+ to [0-9]+ cd/m2, 1 cut$'
-run 0 'statistics, looking ahead and darker' "$clip" -o a.y4m --lookahead 1 --exposure -1 --stats l.json
+run 0 'statistics, without looking ahead and darker' "$clip" -o a.y4m --lookahead 0 --exposure -1 --stats l.json
 peaks_used l.json
 run 0 'statistics of a fixed peak' "$clip" -o a.y4m --peak 1000 --stats f.json
 if [ "$python" ]; then
@@ -380,11 +380,11 @@ done
 tagged t.mkv 50 0
 hashes "$automatic" 'nonsense is not trusted' "$work/t.mkv" -o null: --trust-metadata
 run 0 'mastering metadata bounds the peak' "$work/m.mkv" -o null: --stats m.json --hash --trust-metadata
-contains out '^light .*, peak from the frame before$' \
+contains out '^light .*, peak from the frame$' \
     "^ +the stream names a peak of 400 cd/m2, of the mastering display; used as the upper limit\$"
 differ "$(hash_of)" "$automatic"
 peaks=$(grep -o '"curve_peak_nits": [0-9]*' m.json | cut -d ' ' -f 2)
-equal "$(echo "$peaks" | head -n 1)" 326 'the first frame is mapped for its own peak'
+equal "$(echo "$peaks" | head -n 1)" 314 'the first frame is mapped for its own peak'
 equal "$(echo "$peaks" | awk '$1 > 400' | wc -l)" 0 'frames that are mapped for more'
 peaks_used m.json
 finish

@@ -106,8 +106,6 @@ static bool make_session(struct analysis *analysis)
     cox_pipeline_destroy(&pipeline);
 
     analysis->shape = shape;
-    if (status == COX_OK && !shape.reshape)
-        status = cox_video_prepare(&shape, &plan->settings, &analysis->constants);
     return status == COX_OK || message_status_error("cannot build the pipeline", status);
 }
 
@@ -137,15 +135,21 @@ static bool take(struct analysis *analysis, uint64_t n)
     return part_add(&analysis->part, &slot->plan, cox_buffer_data(slot->histogram));
 }
 
-/* With Dolby Vision: the table and the constants of the frame that was read last. */
-static cox_status reshape(struct analysis *analysis, cox_buffer *table)
+/* The constants of frame `n`: its black bars are not counted. */
+static cox_status set_constants(struct analysis *analysis, uint64_t n)
 {
+    const struct film_side *in = &analysis->in;
     struct cox_video_settings settings = analysis->from.plan.settings;
     settings.reshape = &video_input_frame(analysis->from.input)->dolby.reshape;
+    const void *data[COX_VIDEO_PLANES_MAX] = {NULL};
+    ptrdiff_t pitch_bytes[COX_VIDEO_PLANES_MAX] = {0};
 
-    const cox_status status = cox_video_reshape_table(settings.reshape, cox_buffer_data(table));
-    if (status != COX_OK)
-        return status;
+    for (uint32_t p = 0; p < in->plane_count; p++) {
+        data[p] = cox_buffer_data(film_side_planes(&analysis->in, n)[p]);
+        pitch_bytes[p] = (ptrdiff_t)in->pitch_bytes[p];
+    }
+
+    cox_video_find_bars(&analysis->shape, data, pitch_bytes, &settings);
     return cox_video_prepare(&analysis->shape, &settings, &analysis->constants);
 }
 
@@ -159,12 +163,15 @@ static bool submit(struct analysis *analysis, uint64_t n)
     memcpy(buffers, film_side_planes(&analysis->in, n), count * sizeof *buffers);
     if (analysis->shape.reshape) {
         buffers[count++] = slot->reshaping;
-        status = reshape(analysis, slot->reshaping);
+        status = cox_video_reshape_table(&video_input_frame(analysis->from.input)->dolby.reshape,
+                                         cox_buffer_data(slot->reshaping));
     }
     buffers[count] = slot->histogram;
 
     slot->done = false;
     slot->plan = analysis->from.plan;
+    if (status == COX_OK)
+        status = set_constants(analysis, n);
     if (status == COX_OK)
         status = cox_session_submit(analysis->session,
                                     &(const struct cox_frame){.buffers = buffers,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source.h"
 #include "messages.h"
+#include "option_table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -383,6 +384,19 @@ static bool choose_first_colours(struct source *from)
     return begins_later || message_file_error(options->input, &error);
 }
 
+/* Whether each frame's own light sets its curve. By default for files: for streams the last frame's
+ * light is known sooner. */
+static bool looks_ahead(const struct source *from)
+{
+    const struct options *options = from->options;
+    if (options->to == OUTPUT_PNG)
+        return true;
+    if (options->given & OPTION_BIT(OPTION_LOOKAHEAD))
+        return options->lookahead;
+
+    return from->format->file_bytes > 0;
+}
+
 bool source_choose_shape(struct source *from)
 {
     const struct options *options = from->options;
@@ -439,7 +453,7 @@ void source_choose_light(struct source *from)
                                                  .gain = (float)exp2(options->exposure_stops)};
     if (options->peak_auto) {
         plan->steering.on = true;
-        plan->steering.lookahead = options->lookahead || options->to == OUTPUT_PNG;
+        plan->steering.lookahead = looks_ahead(from);
         plan->steering.known_peak_nits = (float)from->known_peak_nits;
         plan->steering.trusts = options->trust_metadata;
     } else {

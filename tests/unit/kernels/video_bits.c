@@ -181,3 +181,150 @@ DEVICE_TEST(video_bits, gives_the_same_bits_for_every_split)
         ref_film_close(&film);
     }
 }
+
+/* --- Black bars --------------------------------------------------------------------------------------------------- */
+
+/* Put black bars into a film. Codes differ from black by up to a code of 8 bits, and from row to row. */
+static void put_bars(const struct ref_film *film, uint32_t top, uint32_t bottom)
+{
+    const struct cox_video_shape *shape = &film->shape;
+    const uint32_t unit = 1u << (shape->in.depth - 8);
+    const bool colours = shape->in.layout == COX_VIDEO_GBR;
+    void *planes[COX_VIDEO_PLANES_MAX];
+    ref_film_inputs(film, planes);
+    for (int part = 0; part < 3; part++) {
+        const unsigned log2 = part && !colours ? shape->in.chroma_y_log2 : 0;
+        const uint32_t last_row = last_of(shape->height, part && !colours, log2);
+        const uint32_t last_column = last_of(shape->width, part && !colours, shape->in.chroma_x_log2);
+        for (uint32_t j = 0; j <= last_row; j++) {
+            const uint32_t first = j << log2;
+            const uint32_t last = first + (1u << log2) - 1 < shape->height ? first + (1u << log2) - 1
+                                                                           : shape->height - 1;
+            uint32_t code = (shape->in.range == COX_RANGE_FULL ? 0 : 16 * unit) + j % 2 * unit;
+            if (part && !colours)
+                code = (127 + j % 3) * unit;
+            for (uint32_t i = 0; i <= last_column && (last < top || first >= shape->height - bottom); i++)
+                ref_video_put_part(shape, planes, part, i, j, code);
+        }
+    }
+}
+
+static struct cox_video_settings bars_of(const struct ref_film *film, struct cox_video_settings settings)
+{
+    void *planes[COX_VIDEO_PLANES_MAX];
+    ptrdiff_t pitch_bytes[COX_VIDEO_PLANES_MAX];
+    ref_film_inputs(film, planes);
+    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
+        pitch_bytes[p] = (ptrdiff_t)film->shape.in_pitch_bytes[p];
+    cox_video_find_bars(&film->shape, (const void *const *)planes, pitch_bytes, &settings);
+    return settings;
+}
+
+/* Blocks between two rows of the output. */
+static uint32_t blocks_between(const struct ref_film *film, uint32_t first, uint32_t end)
+{
+    return (film->width + 1) / 2 * ((end - first + 1) / 2);
+}
+
+static uint32_t counted(const struct ref_film *film)
+{
+    uint32_t sum = 0;
+    for (int bin = 0; bin < COX_VIDEO_BINS; bin++)
+        sum += ref_film_histogram(film)[bin];
+    return sum;
+}
+
+/* Map the film with its bars and without knowing of them. */
+static void expect_bars_same(struct ref_film *film, uint32_t top, uint32_t bottom)
+{
+    const char *what = ref_shape_text(&film->shape);
+    const struct cox_video_settings plain = {.peak_nits = 700, .gain = 1.5f}, barred = bars_of(film, plain);
+    const unsigned halved = film->shape.scale == COX_SCALE_HALF;
+    size_t at;
+    cr_expect_eq(barred.top_bar_rows, top, "%s: %u rows at the top", what, barred.top_bar_rows);
+    cr_expect_eq(barred.bottom_bar_rows, bottom, "%s: %u rows at the bottom", what, barred.bottom_bar_rows);
+
+    film_run(film, REF_MAPPING, &plain, VARIANT_OWN, 0);
+    uint8_t *expected = bits_frame_result(&film->frame);
+    for (uint32_t device = 0; device < cox_runtime_device_count(runtime); device++)
+        for (int variant = VARIANT_VECTOR; variant <= VARIANT_SCALAR; variant++) {
+            film_run(film, REF_MAPPING, &barred, variant, device);
+            expect_same(film, expected, "bars", device, variant);
+        }
+    film_run(film, REF_MAPPING, &barred, VARIANT_OWN, BITS_ALL_DEVICES);
+    cr_expect(bits_frame_equals(&film->frame, expected, &at), "%s, split: byte %zu", what, at);
+    free(expected);
+
+    const uint32_t first = (top >> halved) & ~1u, end = (film->height - (bottom >> halved) + 1) & ~1u;
+    const uint32_t blocks = blocks_between(film, first, end < film->height ? end : film->height);
+    for (int variant = VARIANT_VECTOR; variant <= VARIANT_SCALAR; variant++) {
+        film_run(film, REF_ANALYSIS, &barred, variant, 0);
+        cr_expect_eq(counted(film), blocks, "%s: %u blocks instead of %u", what, counted(film), blocks);
+        expected = bits_frame_result(&film->frame);
+        film_run(film, REF_ANALYSIS, &barred, VARIANT_OWN, BITS_ALL_DEVICES);
+        cr_expect(bits_frame_equals(&film->frame, expected, &at), "%s, split: byte %zu of the histogram", what, at);
+        free(expected);
+    }
+    film_run(film, REF_MAPPING_AND_ANALYSIS, &barred, VARIANT_OWN, 0);
+    cr_expect_eq(counted(film), blocks, "%s, also mapped: %u blocks instead of %u", what, counted(film), blocks);
+}
+
+DEVICE_TEST(video_bits, black_bars_do_not_change_a_bit)
+{
+    static const struct {
+        const char *shape;
+        uint32_t top, bottom;
+    } films[] = {
+        {"259x96 yuv420p10 to yuv420p8 hable dither compress fade", 22, 18},
+        {"130x97 yuv420p10 centre to yuv420p10 reinhard hlg", 16, 33},
+        {"259x96 yuv420p12 topleft to nv12 bt2390 dither", 6, 0},
+        {"128x64 p010 to p010 hable fade", 0, 12},
+        {"131x96 yuv422p10 to yuv420p8 mobius full dither", 9, 15},
+        {"128x65 yuv444p8 full to yuv444p8 aces dither", 11, 20},
+        {"259x64 gbrp10 to rgba8 linear bt709 dither", 5, 8},
+        {"256x96 yuv420p10 to yuv420p8 hable dither half", 22, 26},
+        {"256x96 nv12 to nv12 clip dither half", 16, 48},
+        {"128x64 yuv420p10 to yuv420p8 hable", 64, 0},
+        {"128x64 yuv420p16 to yuv420p8 hable", 0, 0},
+    };
+    for (size_t i = 0; i < COUNT_OF(films); i++) {
+        const struct cox_video_shape shape = ref_shape(films[i].shape);
+        struct ref_film film;
+        ref_film_open(&film, runtime, &shape, REF_MAPPING_AND_ANALYSIS, REF_ALIGNED, NULL);
+        ref_film_fill_stripes(&film, (uint32_t)i);
+        put_bars(&film, films[i].top, films[i].bottom);
+        expect_bars_same(&film, films[i].top, films[i].bottom);
+        ref_film_close(&film);
+    }
+}
+
+/* One other sample ends a bar. Where rows depend on others, there are none. */
+DEVICE_TEST(video_bits, a_row_with_one_other_sample_is_no_bar)
+{
+    static const char *const shapes[] = {"64x32 yuv420p10 to yuv420p8 hable", "64x32 p010 to nv12 hable",
+                                         "64x32 yuv422p8 full to yuv420p8 hable", "64x32 gbrp12 to gbrp8 hable"};
+    for (size_t i = 0; i < COUNT_OF(shapes) * 3; i++) {
+        struct cox_video_shape shape = ref_shape(shapes[i / 3]);
+        const int part = (int)i % 3;
+        struct ref_film film;
+        void *planes[COX_VIDEO_PLANES_MAX];
+        ref_film_open(&film, runtime, &shape, REF_MAPPING_AND_ANALYSIS, 0, NULL);
+        put_bars(&film, 32, 0);
+        ref_film_inputs(&film, planes);
+        const bool chroma = part && shape.in.layout != COX_VIDEO_GBR;
+        const uint32_t row = 20 >> (chroma ? shape.in.chroma_y_log2 : 0);
+        const uint32_t column = 63 >> (chroma ? shape.in.chroma_x_log2 : 0);
+        ref_video_put_part(&film.shape, planes, part, column, row, 0x80u << (shape.in.depth - 8) | 7);
+        const struct cox_video_settings found = bars_of(&film, (struct cox_video_settings){0});
+        const uint32_t rows = chroma && shape.in.chroma_y_log2 ? 2 : 1;
+        cr_expect_eq(found.top_bar_rows, 20, "%s: %u rows", shapes[i / 3], found.top_bar_rows);
+        cr_expect_eq(found.bottom_bar_rows, 32 - 20 - rows, "%s: %u rows", shapes[i / 3], found.bottom_bar_rows);
+
+        film.shape.op = COX_OPERATOR_LOCAL;
+        cr_expect_eq(bars_of(&film, (struct cox_video_settings){0}).top_bar_rows, 0);
+        film.shape.op = COX_OPERATOR_HABLE;
+        film.shape.scale = COX_SCALE_FILTER;
+        cr_expect_eq(bars_of(&film, (struct cox_video_settings){.top_bar_rows = 5}).top_bar_rows, 0);
+        ref_film_close(&film);
+    }
+}
