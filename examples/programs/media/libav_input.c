@@ -125,7 +125,15 @@ static bool decode_first(struct video_input *input, struct error *error)
 
     libav->skipped = libav->damaged;
     libav->waiting = result == VIDEO_READ_FRAME;
-    return libav->waiting;
+    if (!libav->waiting)
+        return false;
+
+    bool keyed;
+    libav->errors_before = libav_complaints_begun(&libav->complaints);
+    libav->missing_before = frame_damage_lost(&libav->damage, libav->frame->best_effort_timestamp,
+                                              &keyed);
+    input->damaged |= input->goes_on && keyed;
+    return true;
 }
 
 static bool open_input(struct video_input *input, struct error *error)

@@ -6,6 +6,7 @@
 #ifndef LIBAV_INPUT_H
 #define LIBAV_INPUT_H
 
+#include "frame_damage.h"
 #include "frame_gaps.h"
 #include "libav_frames.h"
 #include "libav_index.h"
@@ -40,14 +41,22 @@ struct libav {
 
     struct libav_complaints complaints;
     struct frame_gaps gaps;
-    uint64_t memory_max;     /* bytes, for decoding */
-    uint64_t pixels_max;     /* of a frame that may be decoded */
-    uint64_t packets;        /* of the video that were read */
+    struct frame_damage damage;     /* that reading went on after */
+    uint64_t harms;                 /* of `complaints`, up to the last frame */
+    char harm[LIBAV_MESSAGE_BYTES]; /* at the first place of the damage; "" = there is none */
+    int64_t harm_position;          /* of that place, in the file */
+    bool harmed;                    /* some of it is behind the film's beginning */
+    uint32_t unread;                /* packets that could not be read */
+    uint64_t memory_max;            /* bytes, for decoding */
+    uint64_t pixels_max;            /* of a frame that may be decoded */
+    uint64_t packets;               /* of the video that were read */
     int64_t last_dts;        /* when the last one was to be decoded; AV_NOPTS_VALUE = unknown */
+    uint64_t errors_before;  /* libav's, before the film's first frame */
+    uint64_t missing_before; /* packets that gave no frame before the film's first one */
     uint64_t missing_at_end; /* frames that the header promises after the last one */
     uint32_t skipped;        /* damaged packets before the film's first frame */
 
-    uint32_t damaged; /* decoding errors before the first frame, or after a fault */
+    uint32_t damaged; /* decoding errors before the first frame, or without a frame since */
     bool begun;       /* a frame has been decoded */
     bool waiting;     /* `frame` has been decoded and not been read */
 
@@ -87,6 +96,12 @@ int libav_is_cancelled(void *input);
 /* Send the next packet of the video to the decoder, or the end of the stream. */
 enum video_read libav_feed(struct video_input *input, struct error *error);
 
+/* Remember how the film is damaged and where, at the first place. */
+void libav_note_harm(struct video_input *input, const char *what, int code);
+
+/* The next frame is in `frame`. `how` it is damaged; NULL = it is not. */
+void libav_note_frame(struct video_input *input, const char *how);
+
 /* Decode the next frame into `frame`. */
 enum video_read libav_decode(struct video_input *input, struct error *error);
 
@@ -120,7 +135,7 @@ enum video_read libav_read(struct video_input *input, void *const memory[],
 /* Begin to look for gaps, after libav_describe. */
 void libav_notice_begin(struct video_input *input);
 
-/* The film has ended: find out whether its header promises more frames. */
+/* The film has ended: find out whether its header promises more frames, and whether it is damaged. */
 void libav_notice_end(struct video_input *input);
 
 /* video_reader.notice */

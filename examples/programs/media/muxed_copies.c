@@ -29,6 +29,9 @@ struct muxed_copies {
     AVPacket *packet;
     bool waiting; /* `packet` has been read and not been written */
     bool ended;
+    bool strict;      /* of muxed_params */
+    uint64_t damaged; /* packets */
+    uint32_t unread;  /* those that could not be read */
     int video;
     uint32_t count;
     uint32_t expected;     /* streams that go on, and covers that have not come yet */
@@ -204,6 +207,7 @@ static bool copy_stream(struct muxed_copies *copies, unsigned i, AVFormatContext
 bool muxed_copies_add(struct muxed_copies *copies, AVFormatContext *out,
                       const struct muxed_params *params, struct error *error)
 {
+    copies->strict = params->strict;
     for (unsigned i = 0; i < copies->stream_count; i++) {
         AVStream *in = copies->source->streams[i];
         copies->streams[i] = (struct copied_stream){
@@ -371,22 +375,41 @@ static bool is_wanted(struct muxed_copies *copies)
            (copies->end_us == AV_NOPTS_VALUE || shown_us < copies->end_us);
 }
 
+/* The next packet cannot be read, because of `code`. Whether there may be more. */
+static bool leave_out(struct muxed_copies *copies, int code)
+{
+    enum { UNREAD_MAX = 1000 };
+    if (copies->strict || code != AVERROR_INVALIDDATA)
+        return false;
+
+    copies->damaged++;
+    copies->ended = ++copies->unread == UNREAD_MAX;
+    return true;
+}
+
 /* Read the next packet that is to be copied into `packet`, unless there are no more. */
 static bool fetch(struct muxed_copies *copies, struct error *error)
 {
+    AVPacket *packet = copies->packet;
     copies->ended |= !copies->expected; /* the rest of the source is video */
     while (!copies->waiting && !copies->ended) {
-        int code = lib.av_read_frame(copies->source, copies->packet);
+        const int code = lib.av_read_frame(copies->source, packet);
         if (code == AVERROR_EOF)
             copies->ended = true;
-        else if (code < 0)
+        else if (code < 0 && !leave_out(copies, code))
             return libav_fail("the source's sound or subtitles cannot be read", code, error);
-        else if (copies->packet->stream_index < (int)copies->stream_count && is_wanted(copies))
+
+        if (code >= 0 && packet->stream_index < (int)copies->stream_count && is_wanted(copies))
             copies->waiting = true;
         else
-            lib.av_packet_unref(copies->packet);
+            lib.av_packet_unref(packet);
     }
 
+    const bool damaged = copies->waiting && packet->flags & AV_PKT_FLAG_CORRUPT;
+    if (damaged && copies->strict)
+        return error_set(error, "the source's sound or subtitles are damaged");
+    copies->damaged += damaged;
+    packet->flags &= ~AV_PKT_FLAG_CORRUPT; /* counted once */
     return true;
 }
 
@@ -504,6 +527,11 @@ void muxed_copies_close(struct muxed_copies **copies)
 int64_t muxed_copies_origin_us(const struct muxed_copies *copies)
 {
     return copies->origin_us;
+}
+
+uint64_t muxed_copies_damaged(const struct muxed_copies *copies)
+{
+    return copies->damaged;
 }
 
 uint32_t muxed_copies_count(const struct muxed_copies *copies)

@@ -94,4 +94,7 @@ bool muxed_copies_write(struct muxed_copies *copies, AVFormatContext *out, int64
 int64_t muxed_copies_origin_us(const struct muxed_copies *copies);
 uint32_t muxed_copies_count(const struct muxed_copies *copies);
 
+/* Packets that were damaged. With `params->strict` there are none. */
+uint64_t muxed_copies_damaged(const struct muxed_copies *copies);
+
 #endif

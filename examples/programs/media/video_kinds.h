@@ -66,6 +66,8 @@ struct video_input {
     struct file_state opened; /* when it was opened */
     uint64_t memory_max;      /* of struct video_raw */
     bool no_cache;
+    bool goes_on; /* after damage, see struct video_raw */
+    bool damaged; /* and there was some */
     struct video_format format;
     struct video_planes planes;
     struct video_source source; /* containers use it for cancelling only */

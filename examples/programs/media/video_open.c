@@ -144,8 +144,10 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
     input->path = path;
     watch(input);
     input->format.file_bytes = input->opened.bytes;
-    if (raw)
+    if (raw) {
         input->memory_max = raw->memory_max;
+        input->goes_on = raw->goes_on;
+    }
     if (raw && raw->given)
         take_raw(input, raw);
     else if (!choose_kind(input, path, error))

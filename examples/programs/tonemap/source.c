@@ -13,7 +13,9 @@ bool source_open(struct source *from)
         return message_error(
             "%s: the size of raw frames is unknown; use --size, such as --size 3840x2160",
             options->input);
-    if (!video_input_open(&from->input, options->input, &options->raw, &error))
+    struct video_raw raw = options->raw;
+    raw.goes_on = !options->strict && !options->step && !options->scenes;
+    if (!video_input_open(&from->input, options->input, &raw, &error))
         return message_file_error(options->input, &error);
 
     if (options->no_cache)
@@ -31,13 +33,13 @@ bool source_open(struct source *from)
 bool source_was_sound(const struct source *from)
 {
     const char *input = from->options->input;
-    const bool strict = from->options->strict;
+    const bool fatal = from->options->strict || video_input_damaged(from->input);
     char notice[VIDEO_NOTICE_BYTES];
     bool sound = true;
 
     for (uint32_t n = 0; video_input_notice(from->input, n, notice, sizeof notice); n++) {
-        sound = !strict;
-        if (strict)
+        sound = !fatal;
+        if (fatal)
             message_error("%s: %s", input, notice);
         else
             message_warning("%s: %s", input, notice);
