@@ -17,9 +17,13 @@ enum { APART_US = 10000000 };
 /* A display matrix is nine numbers of 32 bits. */
 enum { MATRIX_BYTES = 9 * sizeof(int32_t) };
 
+/* The longest sound that an encoder puts before the first: 2112 samples. */
+enum { PRIMING_US = 50000 };
+
 struct copied_stream {
     int out;              /* its number in the output; -1 = not copied */
     int64_t last_dts;     /* in the output's ticks */
+    bool trimmed;         /* an edit list cuts its beginning off */
     bool is_picture;      /* a cover, which has no time */
     bool is_attached_now; /* a cover that becomes an attachment, which has no packets */
 };
@@ -29,6 +33,7 @@ struct muxed_copies {
     AVPacket *packet;
     bool waiting; /* `packet` has been read and not been written */
     bool ended;
+    bool hides;       /* the output can hide packets before its beginning */
     bool strict;      /* of muxed_params */
     uint64_t damaged; /* packets */
     uint32_t unread;  /* those that could not be read */
@@ -208,6 +213,7 @@ bool muxed_copies_add(struct muxed_copies *copies, AVFormatContext *out,
                       const struct muxed_params *params, struct error *error)
 {
     copies->strict = params->strict;
+    copies->hides = !is_matroska(out->oformat);
     for (unsigned i = 0; i < copies->stream_count; i++) {
         AVStream *in = copies->source->streams[i];
         copies->streams[i] = (struct copied_stream){
@@ -358,6 +364,18 @@ static void packet_times(const struct muxed_copies *copies, int64_t *due_us, int
     *shown_us = microseconds(pts, tick) - copies->origin_us;
 }
 
+/* Whether an edit list cuts the packet off. Its time is then before the film's beginning, where MP4 can
+ * hide it but Matroska cannot, or behind an end. What an encoder puts before the beginning is kept. */
+static bool is_cut_off(struct muxed_copies *copies, int64_t shown_us)
+{
+    struct copied_stream *copied = &copies->streams[copies->packet->stream_index];
+    if (!(copies->packet->flags & AV_PKT_FLAG_DISCARD))
+        return false;
+
+    copied->trimmed |= shown_us < -PRIMING_US;
+    return shown_us >= 0 || shown_us < -PRIMING_US || (copied->trimmed && !copies->hides);
+}
+
 /* Whether the packet is between begin and end. Far behind the end there are no more. */
 static bool is_wanted(struct muxed_copies *copies)
 {
@@ -365,6 +383,8 @@ static bool is_wanted(struct muxed_copies *copies)
     const struct copied_stream *copied = &copies->streams[copies->packet->stream_index];
 
     packet_times(copies, &due_us, &shown_us);
+    if (is_cut_off(copies, shown_us))
+        return false;
     if (copied->out < 0 || copied->is_attached_now)
         return false;
     if (copied->is_picture)
