@@ -147,6 +147,11 @@ AVFormatContext *libav_open_container(const char *path, uint64_t pixels_max,
                                       AVIOInterruptCB interrupt, struct libav_named *named,
                                       struct error *error);
 
+/* The number of the film's stream: `*wanted`, or the best one if that is NULL. Covers and thumbnails
+ * are chosen only if there is nothing else. Sets `*codec`. -1: `error` says why. */
+int libav_choose_video(AVFormatContext *container, const uint32_t *wanted, const AVCodec **codec,
+                       struct error *error);
+
 /* Read no stream but this one. */
 void libav_discard_others(AVFormatContext *container, int stream);
 

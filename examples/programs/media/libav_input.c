@@ -57,14 +57,14 @@ static void configure(struct libav *libav)
 #endif
 }
 
-static bool open_decoder(struct libav *libav, const struct libav_named *named, struct error *error)
+static bool open_decoder(struct video_input *input, const struct libav_named *named,
+                         struct error *error)
 {
+    struct libav *libav = input->state;
     const AVCodec *codec = NULL;
-    int stream = lib.av_find_best_stream(libav->container, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
-    if (stream == AVERROR_DECODER_NOT_FOUND)
-        return error_set(error, "libavcodec has no decoder for its video");
-    if (stream < 0 || !codec)
-        return error_set(error, "it has no video stream");
+    const int stream = libav_choose_video(libav->container, input->stream, &codec, error);
+    if (stream < 0)
+        return false;
 
     const AVCodecParameters *about = libav->container->streams[stream]->codecpar;
     if ((uint64_t)about->width * (uint64_t)about->height > libav->pixels_max)
@@ -173,7 +173,7 @@ static bool open_input(struct video_input *input, struct error *error)
     libav->container = libav_open_container(input->path, libav->pixels_max, interrupt, &named,
                                             error);
     libav_messages_about(NULL);
-    const bool opened = libav->container && open_decoder(libav, &named, error);
+    const bool opened = libav->container && open_decoder(input, &named, error);
     free(named.streams);
     if (opened && decode_first(input, error) && libav_describe(input, error)) {
         libav_notice_begin(input);

@@ -111,7 +111,7 @@ bool muxed_open_place(struct muxed_file *file, const char *path, struct error *e
     if (!file->params.source)
         return true;
 
-    file->copies = muxed_copies_open(file->params.source, error);
+    file->copies = muxed_copies_open(&file->params, error);
     if (!file->copies || !muxed_copies_add(file->copies, file->container, &file->params, error))
         return false;
     return muxed_copies_describe(file->copies, file->container, file->video) ||

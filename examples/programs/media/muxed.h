@@ -20,10 +20,11 @@ struct muxed_params {
     const char *encoder;   /* NAME[:key=value,...]; NULL = libx264, or else the container's own */
     const char *crf;       /* NULL = the encoder's default, here and below */
     const char *preset;
-    const char *source; /* the container that the frames come from; NULL = nothing is copied */
-    bool strict;        /* damaged packets of the source are an error */
-    bool keep_existing; /* outfile_keep_existing */
-    const char *piece;  /* which piece of which film; NULL = none. Matroska keeps it */
+    const char *source;     /* the container that the frames come from; NULL = nothing is copied */
+    const uint32_t *stream; /* which of its streams they are; NULL = the best one */
+    bool strict;            /* damaged packets of the source are an error */
+    bool keep_existing;     /* outfile_keep_existing */
+    const char *piece;      /* which piece of which film; NULL = none. Matroska keeps it */
 
     /* The part of the source's frames that is written: a late start, an early end; 0 = all. */
     uint64_t start, frames;

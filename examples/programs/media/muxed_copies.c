@@ -495,7 +495,7 @@ bool muxed_copies_write(struct muxed_copies *copies, AVFormatContext *out, int64
 
 /* --- Beginning and end ------------------------------------------------------------------------ */
 
-struct muxed_copies *muxed_copies_open(const char *source, struct error *error)
+struct muxed_copies *muxed_copies_open(const struct muxed_params *params, struct error *error)
 {
     struct muxed_copies *copies = calloc(1, sizeof *copies);
     const AVCodec *decoder; /* so that the same video is found as for decoding */
@@ -505,23 +505,20 @@ struct muxed_copies *muxed_copies_open(const char *source, struct error *error)
         return NULL;
     }
     copies->begin_us = copies->end_us = AV_NOPTS_VALUE;
-    copies->source = libav_open_container(source, LIBAV_LOOK_PIXELS, (AVIOInterruptCB){NULL, NULL},
-                                          NULL, error);
+    copies->source = libav_open_container(params->source, LIBAV_LOOK_PIXELS,
+                                          (AVIOInterruptCB){NULL, NULL}, NULL, error);
     if (!copies->source)
         goto fail;
     copies->packet = lib.av_packet_alloc();
     copies->stream_count = copies->source->nb_streams;
     copies->streams = calloc(copies->stream_count + 1, sizeof *copies->streams);
-    copies->video = lib.av_find_best_stream(copies->source, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder,
-                                            0);
     if (!copies->packet || !copies->streams) {
         error_set(error, "out of memory");
         goto fail;
     }
-    if (copies->video < 0) {
-        error_set(error, "the source's video stream cannot be found");
+    copies->video = libav_choose_video(copies->source, params->stream, &decoder, error);
+    if (copies->video < 0)
         goto fail;
-    }
 
     if (copies->source->iformat->flags & AVFMT_TS_DISCONT &&
         copies->source->start_time != AV_NOPTS_VALUE)

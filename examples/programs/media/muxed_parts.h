@@ -65,7 +65,7 @@ AVCodecContext *muxed_open_encoder(const AVOutputFormat *container,
 struct muxed_copies;
 
 /* NULL: `error` says why. */
-struct muxed_copies *muxed_copies_open(const char *source, struct error *error);
+struct muxed_copies *muxed_copies_open(const struct muxed_params *params, struct error *error);
 void muxed_copies_close(struct muxed_copies **copies);
 
 /* Before the header of `out` is written: add a stream for each that it can hold, and report the

@@ -74,6 +74,9 @@ struct video_raw {
     struct video_rational rate; /* 0 = 25 */
     uint64_t memory_max;        /* bytes for decoding, see memory_limit; 0 = the default */
 
+    bool has_stream; /* containers: which stream; otherwise the best one */
+    uint32_t stream;
+
     /* Containers: after damage, give out what the decoder still makes of them. Ask
      * video_input_damaged after the last read. False: damage is an error. */
     bool goes_on;

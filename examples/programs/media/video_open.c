@@ -147,6 +147,8 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
     if (raw) {
         input->memory_max = raw->memory_max;
         input->goes_on = raw->goes_on;
+        if (raw->has_stream)
+            input->stream = &raw->stream;
     }
     if (raw && raw->given)
         take_raw(input, raw);
@@ -158,6 +160,7 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
         goto fail;
 
     input->path = NULL;
+    input->stream = NULL;
     *out = input;
     return true;
 

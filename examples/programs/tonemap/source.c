@@ -21,6 +21,10 @@ bool source_open(struct source *from)
     if (options->no_cache)
         video_input_without_cache(from->input);
     from->format = video_input_format(from->input);
+    if (raw.has_stream && !from->format->can_name_colours)
+        return message_error("--stream is for containers, but %s is %s", options->input,
+                             from->format->text);
+
     uint64_t first = options->start;
     if (options->to == OUTPUT_PNG)
         first = options->frame;

@@ -182,6 +182,8 @@ static bool open_finished(struct job *job)
         params.container = "matroska";
     if (job->from.format->tick.num && !options->step)
         params.source = options->input;
+    if (options->raw.has_stream)
+        params.stream = &options->raw.stream;
     if (*job->from.target.piece)
         params.piece = job->from.target.piece;
 
