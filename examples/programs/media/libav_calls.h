@@ -67,6 +67,7 @@
     X(av_rescale_q)                    \
     X(av_seek_frame)                   \
     X(av_strerror)                     \
+    X(av_stristr)                      \
     X(av_write_trailer)                \
     X(avcodec_align_dimensions2)       \
     X(avcodec_alloc_context3)          \

@@ -5,6 +5,7 @@
 
 #if COX_HAVE_LIBAV
 
+#include "mp4_title.h"
 #include "muxed_parts.h"
 
 #include <stdio.h>
@@ -62,6 +63,46 @@ static bool set_missing(AVDictionary **tags, const char *key, const char *value)
     return lib.av_dict_get(*tags, key, NULL, 0) || lib.av_dict_set(tags, key, value, 0) >= 0;
 }
 
+/* Whether a handler's name is one that muxers write for every track, and not a title. */
+static bool is_usual_handler(const char *name)
+{
+    static const char *const usual[] = {"handle", "core media", "iso media", "l-smash",
+                                        "mainconcept"};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        if (lib.av_stristr(name, usual[i]))
+            return true;
+    return !*name;
+}
+
+/* libavformat does not read the titles of MP4. False: out of memory. */
+static bool read_titles(AVFormatContext *source, const char *path)
+{
+    char title[256];
+    if (strncmp(source->iformat->name, "mov,", 4) != 0)
+        return true;
+
+    for (unsigned i = 0; i < source->nb_streams; i++) {
+        AVStream *stream = source->streams[i];
+        if (mp4_title(path, (uint32_t)stream->id, title, sizeof title) &&
+            !set_missing(&stream->metadata, "title", title))
+            return false;
+    }
+    return true;
+}
+
+/* MP4 keeps the title of a track as the name of its handler, Matroska as a title. */
+static bool keep_title(const AVFormatContext *out, AVStream *stream)
+{
+    const AVDictionaryEntry *title = lib.av_dict_get(stream->metadata, "title", NULL, 0);
+    const AVDictionaryEntry *handler = lib.av_dict_get(stream->metadata, "handler_name", NULL, 0);
+    const bool usual = !handler || is_usual_handler(handler->value);
+
+    if (is_matroska(out->oformat))
+        return usual || set_missing(&stream->metadata, "title", handler->value);
+    return !usual || !title ||
+           lib.av_dict_set(&stream->metadata, "handler_name", title->value, 0) >= 0;
+}
+
 /* In Matroska, covers are attachments. */
 static bool attach_cover(AVStream *out, const AVStream *in)
 {
@@ -89,6 +130,9 @@ static AVStream *add_stream(AVFormatContext *out, const AVStream *in)
     AVStream *stream = lib.avformat_new_stream(out, NULL);
     if (!stream || lib.avcodec_parameters_copy(stream->codecpar, in->codecpar) < 0 ||
         lib.av_dict_copy(&stream->metadata, in->metadata, 0) < 0)
+        return NULL;
+
+    if (!keep_title(out, stream))
         return NULL;
 
     stream->codecpar->codec_tag = 0; /* each container has its own */
@@ -281,7 +325,8 @@ bool muxed_copies_describe(const struct muxed_copies *copies, AVFormatContext *o
             return false;
     }
     video->disposition = in->disposition;
-    return copy_rotation(video, in) && copy_tags(&out->metadata, copies->source->metadata);
+    return keep_title(out, video) && copy_rotation(video, in) &&
+           copy_tags(&out->metadata, copies->source->metadata);
 }
 
 static int64_t microseconds(int64_t ticks, AVRational tick)
@@ -512,7 +557,7 @@ struct muxed_copies *muxed_copies_open(const struct muxed_params *params, struct
     copies->packet = lib.av_packet_alloc();
     copies->stream_count = copies->source->nb_streams;
     copies->streams = calloc(copies->stream_count + 1, sizeof *copies->streams);
-    if (!copies->packet || !copies->streams) {
+    if (!copies->packet || !copies->streams || !read_titles(copies->source, params->source)) {
         error_set(error, "out of memory");
         goto fail;
     }
