@@ -342,13 +342,13 @@ double source_white_nits(const struct options *options)
     return options->sdr_white_nits > 0 ? options->sdr_white_nits : 203.0;
 }
 
-/* Take a peak of the metadata; 0 = none. A possible one lies between SDR white and 10 000 cd/m2,
+/* Take a peak of the metadata; 0 = none. A possible one is at least `least` and at most 10 000 cd/m2,
  * where PQ ends. */
-static void note_known_peak(struct source *from, double nits, const char *which)
+static void note_known_peak(struct source *from, double nits, double least, const char *which)
 {
     if (nits <= 0)
         return;
-    if (nits < source_white_nits(from->options) || nits > 10000) {
+    if (nits < least || nits > 10000) {
         from->odd_peak_nits = nits;
         return;
     }
@@ -363,8 +363,10 @@ void source_choose_light(struct source *from)
     const struct video_format *format = from->format;
     struct film_plan *plan = &from->plan;
 
-    note_known_peak(from, format->max_cll_nits, "of the brightest pixel (MaxCLL)");
-    note_known_peak(from, format->mastering_peak_nits, "of the mastering display");
+    /* A film may be darker than SDR white, but hardly a display. */
+    const double white = source_white_nits(options);
+    note_known_peak(from, format->max_cll_nits, 1, "of the brightest pixel (MaxCLL)");
+    note_known_peak(from, format->mastering_peak_nits, white, "of the mastering display");
 
     plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
                                                  .desaturate = options->desaturate,
@@ -374,7 +376,8 @@ void source_choose_light(struct source *from)
     if (options->peak_auto) {
         plan->steering.on = true;
         plan->steering.lookahead = options->lookahead || options->to == OUTPUT_PNG;
-        plan->steering.known_peak_nits = (float)from->known_peak_nits;
+        if (from->known_peak)
+            plan->steering.known_peak_nits = (float)fmax(from->known_peak_nits, white);
         plan->steering.trusts = options->trust_metadata;
     } else {
         plan->settings.peak_nits = (float)options->peak_nits;

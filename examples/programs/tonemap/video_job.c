@@ -474,7 +474,9 @@ static void print_known_peak(const struct job *job)
     if (job->options->peak_auto)
         use = "; the peak is measured";
     if (job->options->peak_auto && job->options->trust_metadata)
-        use = "; used as the upper limit";
+        use = from->known_peak_nits < source_white_nits(job->options)
+                  ? "; the upper limit is SDR white, which is brighter"
+                  : "; used as the upper limit";
 
     if (from->known_peak)
         say("          the stream names a peak of %g cd/m2, %s%s\n", from->known_peak_nits,
