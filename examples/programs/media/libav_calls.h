@@ -35,6 +35,7 @@
     X(av_frame_alloc)                  \
     X(av_frame_clone)                  \
     X(av_frame_copy_props)             \
+    X(av_frame_apply_cropping)         \
     X(av_frame_free)                   \
     X(av_frame_get_buffer)             \
     X(av_frame_get_side_data)          \
@@ -64,6 +65,7 @@
     X(av_pix_fmt_desc_get)             \
     X(av_probe_input_format2)          \
     X(av_read_frame)                   \
+    X(av_reduce)                       \
     X(av_rescale_q)                    \
     X(av_seek_frame)                   \
     X(av_strerror)                     \

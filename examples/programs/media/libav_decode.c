@@ -218,6 +218,33 @@ static bool is_damaged(struct libav *libav, char *text, size_t bytes)
     return true;
 }
 
+/* Whether the container crops the frame, and leaves something of it. */
+static bool is_cropped(const struct matroska_crop *crop, const AVFrame *frame)
+{
+    return (crop->left || crop->right || crop->top || crop->bottom) &&
+           crop->left + crop->right < (uint64_t)frame->width &&
+           crop->top + crop->bottom < (uint64_t)frame->height;
+}
+
+int libav_receive(struct libav *libav)
+{
+    const struct matroska_crop *crop = &libav->crop;
+    AVFrame *frame = libav->frame;
+    const int code = lib.avcodec_receive_frame(libav->decoder, frame);
+    if (code || !is_cropped(crop, frame))
+        return code;
+
+    /* Whole samples of chroma. */
+    const AVPixFmtDescriptor *samples = lib.av_pix_fmt_desc_get(frame->format);
+    const uint64_t x = UINT64_C(1) << (samples ? samples->log2_chroma_w : 0),
+                   y = UINT64_C(1) << (samples ? samples->log2_chroma_h : 0);
+    frame->crop_left = crop->left / x * x;
+    frame->crop_right = crop->right / x * x;
+    frame->crop_top = crop->top / y * y;
+    frame->crop_bottom = crop->bottom / y * y;
+    return lib.av_frame_apply_cropping(frame, AV_FRAME_CROP_UNALIGNED);
+}
+
 void libav_note_frame(struct video_input *input, const char *how)
 {
     struct libav *libav = input->state;
@@ -234,7 +261,7 @@ enum video_read libav_decode(struct video_input *input, struct error *error)
     struct libav *libav = input->state;
     char how[LIBAV_MESSAGE_BYTES];
     int code;
-    while ((code = lib.avcodec_receive_frame(libav->decoder, libav->frame))) {
+    while ((code = libav_receive(libav))) {
         const enum video_read result = handle_no_frame(input, code, error);
         if (result != VIDEO_READ_FRAME)
             return result;

@@ -57,6 +57,20 @@ static void configure(struct libav *libav)
 #endif
 }
 
+/* Covers are streams of libavformat, but no video tracks. */
+static void read_crop(struct libav *libav)
+{
+    uint32_t video = 0;
+    for (int i = 0; i < libav->stream; i++) {
+        const AVStream *stream = libav->container->streams[i];
+        video += stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+                 !(stream->disposition & AV_DISPOSITION_ATTACHED_PIC);
+    }
+
+    if (!matroska_crop(libav->path, video, &libav->crop))
+        libav->crop = (struct matroska_crop){0};
+}
+
 static bool open_decoder(struct video_input *input, const struct libav_named *named,
                          struct error *error)
 {
@@ -77,6 +91,7 @@ static bool open_decoder(struct video_input *input, const struct libav_named *na
     libav->named = libav_no_colours;
     if ((unsigned)stream < named->count) /* FLV has no streams before its first packets */
         libav->named = named->streams[stream];
+    read_crop(libav);
     libav_discard_others(libav->container, stream);
     libav->decoder = lib.avcodec_alloc_context3(codec);
     if (!libav->decoder)

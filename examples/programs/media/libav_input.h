@@ -11,6 +11,7 @@
 #include "libav_frames.h"
 #include "libav_index.h"
 #include "libav_messages.h"
+#include "matroska_crop.h"
 #include "video_kinds.h"
 
 /* Some damage before the first frame is usual: a recording may begin anywhere in a stream. */
@@ -26,6 +27,7 @@ struct libav {
     AVFrame *frame;
     int stream;
     struct libav_colours named; /* by the container itself, for that stream */
+    struct matroska_crop crop;  /* of that stream; the container's, on top of the codec's */
     enum AVPixelFormat samples; /* of the first frame */
     int64_t position;           /* in the file, of the last packet; -1 = unknown */
 
@@ -101,6 +103,9 @@ void libav_note_harm(struct video_input *input, const char *what, int code);
 
 /* The next frame is in `frame`. `how` it is damaged; NULL = it is not. */
 void libav_note_frame(struct video_input *input, const char *how);
+
+/* The decoder's next frame, cropped as the container says. Returns libav's code. */
+int libav_receive(struct libav *libav);
 
 /* Decode the next frame into `frame`. */
 enum video_read libav_decode(struct video_input *input, struct error *error);

@@ -103,7 +103,7 @@ static enum video_read decode_to(struct video_input *input, int64_t time, bool a
 
     for (;;) {
         libav->begun = false; /* frames before it may lack their references */
-        const int code = lib.avcodec_receive_frame(libav->decoder, libav->frame);
+        const int code = libav_receive(libav);
 
         if (code == AVERROR(EAGAIN)) {
             const enum video_read result = libav_feed(input, error);
