@@ -152,7 +152,7 @@ static enum video_read send(struct video_input *input, struct error *error)
     const int code = lib.avcodec_send_packet(libav->decoder, packet);
     if (!damaged && code >= 0)
         return VIDEO_READ_FRAME;
-    if (!damaged)
+    if (!damaged && libav->begun)
         frame_damage_refused(&libav->damage);
 
     const char *what = damaged ? "damaged or incomplete" : "cannot be decoded";
@@ -199,7 +199,8 @@ static enum video_read handle_no_frame(struct video_input *input, int code, stru
     if (libav->fault)
         return VIDEO_READ_FRAME;
 
-    frame_damage_refused(&libav->damage);
+    if (libav->begun)
+        frame_damage_refused(&libav->damage);
     if (ends_stream(input, "cannot be decoded", code))
         return drain(input, "cannot be decoded", code, error);
     return VIDEO_READ_FRAME;
@@ -245,13 +246,12 @@ int libav_receive(struct libav *libav)
     return lib.av_frame_apply_cropping(frame, AV_FRAME_CROP_UNALIGNED);
 }
 
-void libav_note_frame(struct video_input *input, const char *how)
+void libav_note_frame(struct video_input *input, uint64_t frame, const char *how)
 {
     struct libav *libav = input->state;
     if (how)
         libav_note_harm(input, how, 0);
-    frame_damage_frame(&libav->damage, input->next_frame, libav->frame->best_effort_timestamp,
-                       how != NULL);
+    frame_damage_frame(&libav->damage, frame, libav->frame->best_effort_timestamp, how != NULL);
     if (libav->damage.frames)
         libav->harmed = input->damaged = true;
 }
@@ -271,7 +271,7 @@ enum video_read libav_decode(struct video_input *input, struct error *error)
     if (damaged && !input->goes_on)
         return libav_fail_frame(input, how, 0, error);
 
-    libav_note_frame(input, damaged ? how : NULL);
+    libav_note_frame(input, input->next_frame, damaged ? how : NULL);
     libav->begun = true;
     return VIDEO_READ_FRAME;
 }

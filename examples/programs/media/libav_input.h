@@ -101,8 +101,8 @@ enum video_read libav_feed(struct video_input *input, struct error *error);
 /* Remember how the film is damaged and where, at the first place. */
 void libav_note_harm(struct video_input *input, const char *what, int code);
 
-/* The next frame is in `frame`. `how` it is damaged; NULL = it is not. */
-void libav_note_frame(struct video_input *input, const char *how);
+/* Frame number `frame` has been decoded. `how` it is damaged; NULL = it is not. */
+void libav_note_frame(struct video_input *input, uint64_t frame, const char *how);
 
 /* The decoder's next frame, cropped as the container says. Returns libav's code. */
 int libav_receive(struct libav *libav);

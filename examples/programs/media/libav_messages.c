@@ -101,6 +101,7 @@ void libav_complaints_clear(struct libav_complaints *complaints)
     pthread_mutex_lock(&complaints->lock);
     complaints->count = 0;
     complaints->harms = 0;
+    complaints->begun = false;
     pthread_mutex_unlock(&complaints->lock);
 }
 

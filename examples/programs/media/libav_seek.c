@@ -94,12 +94,13 @@ static bool is_whole(const AVFrame *frame)
     return !frame->decode_error_flags && !(frame->flags & AV_FRAME_FLAG_CORRUPT);
 }
 
-/* Decode until the frame of that time waits. VIDEO_READ_END: from here it does not come whole. `any`:
- * take the first frame from that time on, whole or not. */
-static enum video_read decode_to(struct video_input *input, int64_t time, bool any,
+/* Decode until frame number `frame` waits. VIDEO_READ_END: from here it does not come whole. `any`: take
+ * the first frame from its time on, whole or not. */
+static enum video_read decode_to(struct video_input *input, uint64_t frame, bool any,
                                  struct error *error)
 {
     struct libav *libav = input->state;
+    const int64_t time = libav->index.times[frame];
 
     for (;;) {
         libav->begun = false; /* frames before it may lack their references */
@@ -112,9 +113,15 @@ static enum video_read decode_to(struct video_input *input, int64_t time, bool a
         } else if (code == AVERROR_EOF || (code < 0 && ++libav->damaged > LIBAV_DAMAGED_MAX)) {
             return VIDEO_READ_END;
         } else if (code >= 0 && libav->frame->best_effort_timestamp >= time) {
-            const bool same = libav->frame->best_effort_timestamp == time;
-            libav->begun = libav->waiting = any || (same && is_whole(libav->frame));
-            return libav->begun ? VIDEO_READ_FRAME : VIDEO_READ_END;
+            const bool same = libav->frame->best_effort_timestamp == time,
+                       whole = is_whole(libav->frame);
+            if (!any && !(same && whole))
+                return VIDEO_READ_END;
+
+            libav->begun = libav->waiting = true;
+            libav->errors_before = libav_complaints_begun(&libav->complaints);
+            libav_note_frame(input, frame, whole ? NULL : "damaged");
+            return VIDEO_READ_FRAME;
         }
         lib.av_frame_unref(libav->frame);
     }
@@ -134,9 +141,7 @@ static enum video_read decode_instead(struct video_input *input, uint64_t frame,
     libav->damage.places++;
     libav->harmed = input->damaged = true;
     if (begin_at(libav, &libav->index.access[access]))
-        result = decode_to(input, libav->index.times[frame], true, error);
-    if (result == VIDEO_READ_FRAME)
-        libav_note_frame(input, is_whole(libav->frame) ? NULL : "damaged");
+        result = decode_to(input, frame, true, error);
     return result;
 }
 
@@ -152,7 +157,7 @@ static enum video_read decode_from(struct video_input *input, uint64_t frame, st
     for (int t = 0; result == VIDEO_READ_END && libav->access > 0 && (t < TRIES || !input->goes_on);
          t++)
         if (begin_at(libav, &libav->index.access[--libav->access]))
-            result = decode_to(input, libav->index.times[frame], false, error);
+            result = decode_to(input, frame, false, error);
     if (result != VIDEO_READ_END)
         return result;
     if (input->goes_on)
