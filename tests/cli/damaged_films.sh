@@ -126,6 +126,11 @@ for to in y4m p010; do
     contains out 'written .*47 frames'
     clean
 done
+refuses 1 'bad.ts: frame [0-9]+ .*damaged or incomplete' 'a piece of a damaged film' analyse "$work/bad.ts" -o a.part
+run 1 'several films, one damaged' "$work/bad.ts" "$work/good.ts" -o . --to mkv --preset ultrafast
+contains err '^cox-tonemap: 1 of 2 inputs failed$'
+check 'both are written' [ -e bad.mkv ] && check 'both are written' [ -e good.mkv ]
+clean
 packets good.ts bad.ts 257 'at[len(at) // 2:][:2]'
 keeps 48 'up to [0-9]+ packets of sound or subtitles are damaged' 'lost sound' bad.ts
 head -c $(($(bytes "$work/good.ts") * 7 / 10 / 188 * 188 + 7)) "$work/good.ts" >"$work/cut.ts"
