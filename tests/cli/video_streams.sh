@@ -110,7 +110,7 @@ for kind in heic:HEIC mif1:HEIC avif:AVIF; do
     done
 done
 printf 'YUV4MPEG2 W37 H21 F25:1 Ip A1:1 C420p10\nFRAME\n%2390s' '' >"$work/odd.y4m"
-refuses 1 'encoder libx264 does not accept frames of 37 x 21 pixels .*; use --scale 38x22' 'an odd size' \
+refuses 1 'encoder libx264 does not accept frames of 37 x 21 pixels.*; use --scale 38x22' 'an odd size' \
     "$work/odd.y4m" -o a.mkv
 run 0 'the size that it names' "$work/odd.y4m" -o a.mkv --scale 38x22
 clean

@@ -35,10 +35,10 @@ static bool open_codec(AVCodecContext *encoder, struct error *error)
     if (is_odd(encoder))
         return error_set(
             error,
-            "encoder %.64s does not accept frames of %d x %d pixels with chroma of half "
-            "that size; use --scale %dx%d, or another encoder (--encoder ffv1)",
-            name, encoder->width, encoder->height, (encoder->width + 1) / 2 * 2,
-            (encoder->height + 1) / 2 * 2);
+            "encoder %.64s does not accept frames of %d x %d pixels%s%.80s; use --scale "
+            "%dx%d, or an encoder of odd sizes (--encoder ffv1)",
+            name, encoder->width, encoder->height, *reason ? ": " : "", reason,
+            (encoder->width + 1) / 2 * 2, (encoder->height + 1) / 2 * 2);
 
     char what[NAME_BYTES + sizeof reason + 80];
     snprintf(what, sizeof what, "encoder %.64s does not accept these frames or options%s%s", name,
