@@ -132,6 +132,18 @@ equal "$(copied f.mkv 0:a)" "$(copied a.mp4 0:a)" 'sound'
 gaps() { awk 'NR > 1 { even = ($1 - last >= 41 && $1 - last <= 43); print even } { last = $1 }' | sort -u; }
 equal "$(shown f.mkv | gaps)" 1 'even times'
 
+# What an edit list cuts off is not played again: the sound before the picture's first frame.
+make -i "$work/film.mkv" -map 0:v -map 0:a:0 -vf format=yuv420p10le -c:v libx264 -bf 0 -g 48 -c:a copy "$work/whole.mp4"
+make -ss 1 -i "$work/whole.mp4" -map 0 -c copy "$work/cut.mp4"
+for end in mkv mp4; do
+    run 0 "an edit list, $end" "$work/cut.mp4" -o e.$end --transfer pq
+    equal "$(probe -count_packets -select_streams v -show_entries stream=nb_read_packets e.$end)" 25 'frames'
+    for stream in v a; do
+        first=$(probe -select_streams $stream -show_entries packet=pts_time e.$end | sed 's/,.*//' | sort -n | head -n 1)
+        check "$stream begins at $first s" awk -v t="$first" 'BEGIN { exit !(t > -0.1 && t < 0.1) }'
+    done
+done
+
 # The mastering display of an HDR10 stream describes the input picture, not the output.
 if ffmpeg -v quiet -y -i "$work/film.mkv" -map 0:v -c:v libx265 -x265-params "log-level=-1:hdr10=1:colorprim=bt2020:\
 transfer=smpte2084:colormatrix=bt2020nc:max-cll=1000,400:\
@@ -265,9 +277,9 @@ refuses 2 'expected NAME or NAME:KEY=VALUE' 'an encoder without a name' "$work/f
 refuses 1 'width not divisible by 2' 'a size that x264 refuses' "$work/film.mkv" -o a.mkv --size 9x9 --format yuv420p --transfer pq
 
 head -c $(($(wc -c <"$work/film.mkv") / 2)) "$work/film.mkv" >"$work/cut.mkv"
-refuses 1 'cut.mkv: frame [0-9]+ .*the file is truncated' 'an input that breaks off' "$work/cut.mkv" -o a.mkv -q
+refuses 1 'cut.mkv: frame [0-9]+ .*the file is truncated' 'an input that breaks off' "$work/cut.mkv" -o a.mkv -q --strict
 echo keep >a.mkv
-run 1 'an input that breaks off, over a file' "$work/cut.mkv" -o a.mkv --overwrite -q
+run 1 'an input that breaks off, over a file' "$work/cut.mkv" -o a.mkv --overwrite -q --strict
 equal "$(head -c 5 a.mkv)$(ls -A "$work/d")" keepa.mkv 'kept'
 clean
 

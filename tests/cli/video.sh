@@ -368,15 +368,19 @@ if ! tagged m.mkv 4000000 600; then
     finish
 fi
 # Light that the frames contain is kept, whatever peak the stream declares.
-for tags in "4000000 600" "50 600" "50 0" "90000000 0" "30000000 20000"; do
+for tags in "4000000 600" "50 600" "50 0" "50 200" "90000000 0" "30000000 20000"; do
     tagged t.mkv $tags
     hashes "$automatic" "tagged $tags" "$work/t.mkv" -o null:
     case $tags in
     "4000000 600" | "30000000 20000") contains out 'names a peak of [34]00+ cd/m2, of the mastering.*; the peak is measured$' ;;
+    "50 200") contains out "names a peak of 200 cd/m2, of the brightest pixel .MaxCLL.; the peak is measured" ;;
     "50 600") contains out "names a peak of 600 cd/m2, of the brightest pixel .MaxCLL.; the peak is measured" ;;
     esac
     case $tags in 50*) contains out 'names a peak of 0.005 cd/m2, which is invalid and ignored$' ;; esac
 done
+tagged t.mkv 50 200
+run 0 'a film darker than SDR white' "$work/t.mkv" -o null: --trust-metadata
+contains out '200 cd/m2, of the brightest pixel .MaxCLL.; the upper limit is SDR white, which is brighter$'
 tagged t.mkv 50 0
 hashes "$automatic" 'nonsense is not trusted' "$work/t.mkv" -o null: --trust-metadata
 run 0 'mastering metadata bounds the peak' "$work/m.mkv" -o null: --stats m.json --hash --trust-metadata

@@ -7,7 +7,7 @@ READ is the program media_read. For every kind of input, N copies are damaged: a
 lost, come twice or change places, or the file is cut or grows, some of it while it is read. A copy is silently wrong
 if its frames differ from those of the whole file, if reading it gives neither an error nor a notice, and if ffmpeg finds
 the damage: it reports an error, or another number of frames. What no decoder can find is counted as well: a sample
-may change where there is no checksum.
+may change where there is no checksum. Half of the copies are read on after damage.
 
 The same seed gives the same damage. The last line is "N passed, N failed".
 SPDX-License-Identifier: Apache-2.0"""
@@ -123,9 +123,11 @@ def found_by_ffmpeg(kind, path):
     return done.stderr.strip() or ("status %d" % done.returncode if done.returncode else ""), len(frames)
 
 
-def judge(program, kind, whole, path, how, frame):
+def judge(program, kind, whole, path, how, frame, goes_on):
     """ "right", "told", "hidden" or "silent", and a reason."""
     more = ["--meanwhile", how, str(frame)] if frame is not None else []
+    if goes_on:
+        more.append("--go-on")
     frames, told = read(program, kind, path, more)
     if told:
         return "told", told[0]
@@ -150,7 +152,7 @@ def try_one(program, kind, path, data, whole, number, arguments):
     with open(copy, "wb") as out:
         out.write(data if frame is not None else damage(data, how, draw))
     try:
-        verdict, why = judge(program, kind, whole, copy, how, frame)
+        verdict, why = judge(program, kind, whole, copy, how, frame, number % 16 >= 8)
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         verdict, why = "crash", str(error)
     if verdict in ("silent", "crash") and arguments.keep:

@@ -4,9 +4,9 @@
  *   notice TEXT     for each notice
  *   error TEXT      if reading failed; the exit status is then 1
  *
- * media_read [--size WxH --format NAME] [--start N] [--meanwhile cut|grow|flip FRAME] FILE
+ * media_read [--size WxH --format NAME] [--start N] [--go-on] [--meanwhile cut|grow|flip FRAME] FILE
  *
- * --meanwhile changes the file before the frame is read.
+ * --go-on reads on after damage. --meanwhile changes the file before the frame is read.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "media/identity.h"
 #include "media/picture.h"
@@ -142,8 +142,10 @@ static int read_picture(const struct request *request)
 int main(int argc, char **argv)
 {
     struct request request = {.path = argv[argc - 1]};
-    for (int i = 1; i + 2 < argc; i++) {
-        if (!strcmp(argv[i], "--size"))
+    for (int i = 1; i + 1 < argc; i++) {
+        if (!strcmp(argv[i], "--go-on"))
+            request.raw.goes_on = true;
+        else if (!strcmp(argv[i], "--size"))
             request.raw.given = sscanf(argv[++i], "%ux%u", &request.raw.width, &request.raw.height) == 2;
         else if (!strcmp(argv[i], "--format") && !video_raw_find(argv[++i], &request.raw))
             return 2;

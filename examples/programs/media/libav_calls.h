@@ -35,6 +35,7 @@
     X(av_frame_alloc)                  \
     X(av_frame_clone)                  \
     X(av_frame_copy_props)             \
+    X(av_frame_apply_cropping)         \
     X(av_frame_free)                   \
     X(av_frame_get_buffer)             \
     X(av_frame_get_side_data)          \
@@ -64,9 +65,11 @@
     X(av_pix_fmt_desc_get)             \
     X(av_probe_input_format2)          \
     X(av_read_frame)                   \
+    X(av_reduce)                       \
     X(av_rescale_q)                    \
     X(av_seek_frame)                   \
     X(av_strerror)                     \
+    X(av_stristr)                      \
     X(av_write_trailer)                \
     X(avcodec_align_dimensions2)       \
     X(avcodec_alloc_context3)          \
@@ -146,6 +149,11 @@ struct libav_named {
 AVFormatContext *libav_open_container(const char *path, uint64_t pixels_max,
                                       AVIOInterruptCB interrupt, struct libav_named *named,
                                       struct error *error);
+
+/* The number of the film's stream: `*wanted`, or the best one if that is NULL. Covers and thumbnails
+ * are chosen only if there is nothing else. Sets `*codec`. -1: `error` says why. */
+int libav_choose_video(AVFormatContext *container, const uint32_t *wanted, const AVCodec **codec,
+                       struct error *error);
 
 /* Read no stream but this one. */
 void libav_discard_others(AVFormatContext *container, int stream);

@@ -1,5 +1,5 @@
-/* From packets to frames. A fault in the stream ends it after the frames that the decoder still
- * holds; damage before the first frame is skipped, up to a limit.
+/* From packets to frames. Damage before the first frame is skipped, up to a limit. Later damage ends
+ * the stream after the frames that the decoder still holds, or it is noted and reading goes on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video_kinds.h"
 
@@ -7,7 +7,9 @@
 
 #include "libav_input.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum video_read libav_fail_frame(const struct video_input *input, const char *what, int code,
@@ -40,6 +42,27 @@ static void note_fault(struct libav *libav, const char *fault, int code)
     libav->fault_code = code;
 }
 
+/* Whether reading may go on after this error of libav: not if memory is short or the disk fails. */
+static bool is_damage(int code)
+{
+    return code != AVERROR(ENOMEM) && code != AVERROR(EIO) && code != AVERROR_EXIT;
+}
+
+void libav_note_harm(struct video_input *input, const char *what, int code)
+{
+    struct libav *libav = input->state;
+    char why[64] = "";
+    if (libav->begun)
+        libav->harmed = input->damaged = true;
+    if (*libav->harm)
+        return;
+
+    if (code)
+        lib.av_strerror(code, why, sizeof why);
+    snprintf(libav->harm, sizeof libav->harm, "%.90s%s%s", what, code ? ": " : "", why);
+    libav->harm_position = libav->position < 0 ? 0 : libav->position;
+}
+
 /* Send the end of the stream: from here on the decoder gives what it has. `fault` is why the stream
  * ends; NULL = it is complete. */
 static enum video_read drain(struct video_input *input, const char *fault, int code,
@@ -54,51 +77,109 @@ static enum video_read drain(struct video_input *input, const char *fault, int c
     if (code == AVERROR_EOF || !code)
         return VIDEO_READ_FRAME;
 
-    note_fault(libav, "cannot be decoded", code);
+    if (input->goes_on && is_damage(code)) {
+        libav_note_harm(input, "cannot be decoded", code);
+        frame_damage_refused(&libav->damage);
+    } else {
+        note_fault(libav, "cannot be decoded", code);
+    }
     if (++libav->damaged > LIBAV_DAMAGED_MAX)
-        return libav_fail_frame(input, libav->fault, code, error);
+        return libav_fail_frame(input, "cannot be decoded", code, error);
     return VIDEO_READ_FRAME;
 }
 
-/* Whether damage at this place ends the stream. */
-static bool is_fatal(struct libav *libav)
+/* Whether damage at this place ends the stream. If not, it is noted. */
+static bool ends_stream(struct video_input *input, const char *what, int code)
 {
-    return libav->begun || ++libav->damaged > LIBAV_DAMAGED_MAX;
+    struct libav *libav = input->state;
+    libav_note_harm(input, what, code);
+    if (!libav->begun)
+        return ++libav->damaged > LIBAV_DAMAGED_MAX;
+    return !input->goes_on || !is_damage(code);
+}
+
+/* The file has no more packets, or `code` says why they cannot be read. */
+static enum video_read end_file(struct video_input *input, int code, struct error *error)
+{
+    struct libav *libav = input->state;
+    const AVIOContext *bytes = libav->container->pb;
+    const char *fault = NULL;
+    if (code == AVERROR_EOF && bytes && bytes->error < 0)
+        code = bytes->error;
+
+    if (code != AVERROR_EOF)
+        fault = "cannot be read";
+    else if (*libav->cut)
+        fault = libav->cut;
+    if (code == AVERROR_EOF)
+        code = 0;
+    if (!fault || !input->goes_on || !is_damage(code))
+        return drain(input, fault, code, error);
+
+    libav_note_harm(input, fault, code);
+    libav->damage.places++;
+    return drain(input, NULL, 0, error);
+}
+
+/* A packet is damaged, so that it cannot be read. Whether there may be more. */
+static bool leave_out(struct video_input *input, int code)
+{
+    struct libav *libav = input->state;
+    if (code != AVERROR_INVALIDDATA || !input->goes_on || ++libav->unread > LIBAV_DAMAGED_MAX)
+        return false;
+
+    libav_note_harm(input, "cannot be read", code);
+    libav->damage.places++;
+    return true;
+}
+
+/* Send the video's packet that was read to the decoder. */
+static enum video_read send(struct video_input *input, struct error *error)
+{
+    struct libav *libav = input->state;
+    const AVPacket *packet = libav->packet;
+    const bool key = packet->flags & AV_PKT_FLAG_KEY, damaged = packet->flags & AV_PKT_FLAG_CORRUPT;
+    int64_t time = packet->pts;
+    if (packet->flags & AV_PKT_FLAG_DISCARD) /* its frame is not shown */
+        time = AV_NOPTS_VALUE;
+
+    libav->packets++;
+    libav->last_dts = packet->dts;
+    if (packet->pos >= 0)
+        libav->position = packet->pos;
+    frame_damage_packet(&libav->damage, time, key, damaged);
+
+    libav_dolby_packet(libav, packet);
+    const int code = lib.avcodec_send_packet(libav->decoder, packet);
+    if (!damaged && code >= 0)
+        return VIDEO_READ_FRAME;
+    if (!damaged && libav->begun)
+        frame_damage_refused(&libav->damage);
+
+    const char *what = damaged ? "damaged or incomplete" : "cannot be decoded";
+    const int why = damaged ? 0 : code;
+    return ends_stream(input, what, why) ? drain(input, what, why, error) : VIDEO_READ_FRAME;
 }
 
 enum video_read libav_feed(struct video_input *input, struct error *error)
 {
     struct libav *libav = input->state;
+    enum video_read result = VIDEO_READ_FRAME;
     libav_messages_about(&libav->complaints);
-    int code = lib.av_read_frame(libav->container, libav->packet);
+    const int code = lib.av_read_frame(libav->container, libav->packet);
     libav_messages_about(NULL);
 
-    if (libav_is_cancelled(input)) {
-        lib.av_packet_unref(libav->packet);
-        return VIDEO_READ_CANCELLED;
-    }
-    if (code == AVERROR_EOF)
-        return drain(input, *libav->cut ? libav->cut : NULL, 0, error);
-    if (code < 0)
-        return drain(input, "cannot be read", code, error);
+    if (libav_is_cancelled(input))
+        result = VIDEO_READ_CANCELLED;
+    else if (code < 0 && leave_out(input, code))
+        result = VIDEO_READ_FRAME;
+    else if (code < 0)
+        result = end_file(input, code, error);
+    else if (libav->packet->stream_index == libav->stream)
+        result = send(input, error);
 
-    const bool ours = libav->packet->stream_index == libav->stream;
-    const bool damaged = libav->packet->flags & AV_PKT_FLAG_CORRUPT;
-    if (ours) {
-        libav->packets++;
-        libav->last_dts = libav->packet->dts;
-        if (libav->packet->pos >= 0)
-            libav->position = libav->packet->pos;
-        libav_dolby_packet(libav, libav->packet);
-        code = lib.avcodec_send_packet(libav->decoder, libav->packet);
-    }
     lib.av_packet_unref(libav->packet);
-
-    if (ours && damaged && is_fatal(libav))
-        return drain(input, "damaged or incomplete", 0, error);
-    if (ours && code < 0 && is_fatal(libav))
-        return drain(input, "cannot be decoded", code, error);
-    return VIDEO_READ_FRAME;
+    return result;
 }
 
 /* The decoder has no frame now, because of `code`. VIDEO_READ_FRAME: ask it again. */
@@ -116,28 +197,82 @@ static enum video_read handle_no_frame(struct video_input *input, int code, stru
 
     if (libav->fault && ++libav->damaged > LIBAV_DAMAGED_MAX)
         return libav_fail_frame(input, "cannot be decoded", code, error);
-    if (!libav->fault && is_fatal(libav))
+    if (libav->fault)
+        return VIDEO_READ_FRAME;
+
+    if (libav->begun)
+        frame_damage_refused(&libav->damage);
+    if (ends_stream(input, "cannot be decoded", code))
         return drain(input, "cannot be decoded", code, error);
     return VIDEO_READ_FRAME;
+}
+
+/* Whether the decoded frame is damaged; then `text` says how. Decoders work ahead: if data differ from
+ * their checksum, it may be a later frame. */
+static bool is_damaged(struct libav *libav, char *text, size_t bytes)
+{
+    const uint64_t before = libav->harms;
+    libav->harms = libav_complaints_harms(&libav->complaints, text, bytes);
+    if (!libav->frame->decode_error_flags && !(libav->frame->flags & AV_FRAME_FLAG_CORRUPT))
+        return libav->harms > before;
+
+    snprintf(text, bytes, "damaged");
+    return true;
+}
+
+/* Whether the container crops the frame, and leaves something of it. */
+static bool is_cropped(const struct matroska_crop *crop, const AVFrame *frame)
+{
+    return (crop->left || crop->right || crop->top || crop->bottom) &&
+           crop->left + crop->right < (uint64_t)frame->width &&
+           crop->top + crop->bottom < (uint64_t)frame->height;
+}
+
+int libav_receive(struct libav *libav)
+{
+    const struct matroska_crop *crop = &libav->crop;
+    AVFrame *frame = libav->frame;
+    const int code = lib.avcodec_receive_frame(libav->decoder, frame);
+    if (code || !is_cropped(crop, frame))
+        return code;
+
+    /* Whole samples of chroma. */
+    const AVPixFmtDescriptor *samples = lib.av_pix_fmt_desc_get(frame->format);
+    const uint64_t x = UINT64_C(1) << (samples ? samples->log2_chroma_w : 0),
+                   y = UINT64_C(1) << (samples ? samples->log2_chroma_h : 0);
+    frame->crop_left = crop->left / x * x;
+    frame->crop_right = crop->right / x * x;
+    frame->crop_top = crop->top / y * y;
+    frame->crop_bottom = crop->bottom / y * y;
+    return lib.av_frame_apply_cropping(frame, AV_FRAME_CROP_UNALIGNED);
+}
+
+void libav_note_frame(struct video_input *input, uint64_t frame, const char *how)
+{
+    struct libav *libav = input->state;
+    if (how)
+        libav_note_harm(input, how, 0);
+    frame_damage_frame(&libav->damage, frame, libav->frame->best_effort_timestamp, how != NULL);
+    if (libav->damage.frames)
+        libav->harmed = input->damaged = true;
 }
 
 enum video_read libav_decode(struct video_input *input, struct error *error)
 {
     struct libav *libav = input->state;
-    char message[LIBAV_MESSAGE_BYTES];
+    char how[LIBAV_MESSAGE_BYTES];
     int code;
-    while ((code = lib.avcodec_receive_frame(libav->decoder, libav->frame))) {
+    while ((code = libav_receive(libav))) {
         const enum video_read result = handle_no_frame(input, code, error);
         if (result != VIDEO_READ_FRAME)
             return result;
     }
 
-    if (libav->frame->decode_error_flags || libav->frame->flags & AV_FRAME_FLAG_CORRUPT)
-        return libav_fail_frame(input, "damaged", 0, error);
+    const bool damaged = is_damaged(libav, how, sizeof how);
+    if (damaged && !input->goes_on)
+        return libav_fail_frame(input, how, 0, error);
 
-    /* Decoders work ahead: it may be a later frame that is damaged. */
-    if (libav_complaints_mismatch(&libav->complaints, message, sizeof message))
-        return libav_fail_frame(input, message, 0, error);
+    libav_note_frame(input, input->next_frame, damaged ? how : NULL);
     libav->begun = true;
     return VIDEO_READ_FRAME;
 }

@@ -49,6 +49,22 @@ static void take_turn(struct video_turn *turn, const AVStream *stream, const AVF
         *turn = (struct video_turn){.odd = true};
 }
 
+/* The shape of a sample. Matroska names the shape of the cropped picture, which libavformat takes for
+ * that of the whole one. */
+static AVRational aspect_of(const struct libav *libav, AVStream *stream)
+{
+    const struct matroska_crop *crop = &libav->crop;
+    AVFrame *frame = libav->frame;
+    if (!crop->display_width || crop->display_width > INT32_MAX || !crop->display_height ||
+        crop->display_height > INT32_MAX)
+        return lib.av_guess_sample_aspect_ratio(libav->container, stream, frame);
+
+    AVRational aspect;
+    lib.av_reduce(&aspect.num, &aspect.den, (int64_t)crop->display_width * frame->height,
+                  (int64_t)crop->display_height * frame->width, INT32_MAX);
+    return aspect;
+}
+
 static uint64_t count_frames(const AVFormatContext *container, const AVStream *stream,
                              AVRational rate)
 {
@@ -150,7 +166,7 @@ bool libav_describe(struct video_input *input, struct error *error)
     const AVRational rate = lib.av_guess_frame_rate(libav->container, stream, NULL);
     format->rate = rational(rate);
     format->tick = rational(stream->time_base);
-    format->aspect = rational(lib.av_guess_sample_aspect_ratio(libav->container, stream, frame));
+    format->aspect = rational(aspect_of(libav, stream));
     format->frames = count_frames(libav->container, stream, rate);
     take_turn(&format->turn, stream, frame);
     format->dolby_profile = libav->dolby.profile;

@@ -57,14 +57,28 @@ static void configure(struct libav *libav)
 #endif
 }
 
-static bool open_decoder(struct libav *libav, const struct libav_named *named, struct error *error)
+/* Covers are streams of libavformat, but no video tracks. */
+static void read_crop(struct libav *libav)
 {
+    uint32_t video = 0;
+    for (int i = 0; i < libav->stream; i++) {
+        const AVStream *stream = libav->container->streams[i];
+        video += stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+                 !(stream->disposition & AV_DISPOSITION_ATTACHED_PIC);
+    }
+
+    if (!matroska_crop(libav->path, video, &libav->crop))
+        libav->crop = (struct matroska_crop){0};
+}
+
+static bool open_decoder(struct video_input *input, const struct libav_named *named,
+                         struct error *error)
+{
+    struct libav *libav = input->state;
     const AVCodec *codec = NULL;
-    int stream = lib.av_find_best_stream(libav->container, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
-    if (stream == AVERROR_DECODER_NOT_FOUND)
-        return error_set(error, "libavcodec has no decoder for its video");
-    if (stream < 0 || !codec)
-        return error_set(error, "it has no video stream");
+    const int stream = libav_choose_video(libav->container, input->stream, &codec, error);
+    if (stream < 0)
+        return false;
 
     const AVCodecParameters *about = libav->container->streams[stream]->codecpar;
     if ((uint64_t)about->width * (uint64_t)about->height > libav->pixels_max)
@@ -77,6 +91,7 @@ static bool open_decoder(struct libav *libav, const struct libav_named *named, s
     libav->named = libav_no_colours;
     if ((unsigned)stream < named->count) /* FLV has no streams before its first packets */
         libav->named = named->streams[stream];
+    read_crop(libav);
     libav_discard_others(libav->container, stream);
     libav->decoder = lib.avcodec_alloc_context3(codec);
     if (!libav->decoder)
@@ -126,7 +141,15 @@ static bool decode_first(struct video_input *input, struct error *error)
 
     libav->skipped = libav->damaged;
     libav->waiting = result == VIDEO_READ_FRAME;
-    return libav->waiting;
+    if (!libav->waiting)
+        return false;
+
+    bool keyed;
+    libav->errors_before = libav_complaints_begun(&libav->complaints);
+    libav->missing_before = frame_damage_lost(&libav->damage, libav->frame->best_effort_timestamp,
+                                              &keyed);
+    input->damaged |= input->goes_on && keyed;
+    return true;
 }
 
 static bool open_input(struct video_input *input, struct error *error)
@@ -166,7 +189,7 @@ static bool open_input(struct video_input *input, struct error *error)
     libav->container = libav_open_container(input->path, libav->pixels_max, interrupt, &named,
                                             error);
     libav_messages_about(NULL);
-    const bool opened = libav->container && open_decoder(libav, &named, error);
+    const bool opened = libav->container && open_decoder(input, &named, error);
     free(named.streams);
     if (opened && decode_first(input, error) && libav_describe(input, error)) {
         libav_notice_begin(input);

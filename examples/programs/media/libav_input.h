@@ -6,10 +6,12 @@
 #ifndef LIBAV_INPUT_H
 #define LIBAV_INPUT_H
 
+#include "frame_damage.h"
 #include "frame_gaps.h"
 #include "libav_frames.h"
 #include "libav_index.h"
 #include "libav_messages.h"
+#include "matroska_crop.h"
 #include "video_kinds.h"
 
 #include <coxswain/dolby.h>
@@ -27,6 +29,7 @@ struct libav {
     AVFrame *frame;
     int stream;
     struct libav_colours named; /* by the container itself, for that stream */
+    struct matroska_crop crop;  /* of that stream; the container's, on top of the codec's */
     enum AVPixelFormat samples; /* of the first frame */
     int64_t position;           /* in the file, of the last packet; -1 = unknown */
 
@@ -45,14 +48,22 @@ struct libav {
 
     struct libav_complaints complaints;
     struct frame_gaps gaps;
-    uint64_t memory_max;     /* bytes, for decoding */
-    uint64_t pixels_max;     /* of a frame that may be decoded */
-    uint64_t packets;        /* of the video that were read */
+    struct frame_damage damage;     /* that reading went on after */
+    uint64_t harms;                 /* of `complaints`, up to the last frame */
+    char harm[LIBAV_MESSAGE_BYTES]; /* at the first place of the damage; "" = there is none */
+    int64_t harm_position;          /* of that place, in the file */
+    bool harmed;                    /* some of it is behind the film's beginning */
+    uint32_t unread;                /* packets that could not be read */
+    uint64_t memory_max;            /* bytes, for decoding */
+    uint64_t pixels_max;            /* of a frame that may be decoded */
+    uint64_t packets;               /* of the video that were read */
     int64_t last_dts;        /* when the last one was to be decoded; AV_NOPTS_VALUE = unknown */
+    uint64_t errors_before;  /* libav's, before the film's first frame */
+    uint64_t missing_before; /* packets that gave no frame before the film's first one */
     uint64_t missing_at_end; /* frames that the header promises after the last one */
     uint32_t skipped;        /* damaged packets before the film's first frame */
 
-    uint32_t damaged; /* decoding errors before the first frame, or after a fault */
+    uint32_t damaged; /* decoding errors before the first frame, or without a frame since */
     bool begun;       /* a frame has been decoded */
     bool waiting;     /* `frame` has been decoded and not been read */
 
@@ -100,6 +111,15 @@ int libav_is_cancelled(void *input);
 /* Send the next packet of the video to the decoder, or the end of the stream. */
 enum video_read libav_feed(struct video_input *input, struct error *error);
 
+/* Remember how the film is damaged and where, at the first place. */
+void libav_note_harm(struct video_input *input, const char *what, int code);
+
+/* Frame number `frame` has been decoded. `how` it is damaged; NULL = it is not. */
+void libav_note_frame(struct video_input *input, uint64_t frame, const char *how);
+
+/* The decoder's next frame, cropped as the container says. Returns libav's code. */
+int libav_receive(struct libav *libav);
+
 /* Decode the next frame into `frame`. */
 enum video_read libav_decode(struct video_input *input, struct error *error);
 
@@ -133,7 +153,7 @@ enum video_read libav_read(struct video_input *input, void *const memory[],
 /* Begin to look for gaps, after libav_describe. */
 void libav_notice_begin(struct video_input *input);
 
-/* The film has ended: find out whether its header promises more frames. */
+/* The film has ended: find out whether its header promises more frames, and whether it is damaged. */
 void libav_notice_end(struct video_input *input);
 
 /* video_reader.notice */

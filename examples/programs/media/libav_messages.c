@@ -31,16 +31,26 @@ static struct libav_complaints *find_subject(void *sender)
     return &libav->complaints;
 }
 
+/* Whether the message says that a frame is damaged. A flag of the frame says so too, but some decoders
+ * set it too late for a frame that has come out meanwhile. */
+static bool tells_harm(const char *text, bool begun)
+{
+    static const char *const checksums[] = {"checksum", "crc"};
+    static const char *const errors[] = {"error while decoding", "missing reference"};
+    for (size_t i = 0; i < 2; i++)
+        if (strcasestr(text, checksums[i]) || (begun && strcasestr(text, errors[i])))
+            return true;
+    return false;
+}
+
 static void count(struct libav_complaints *complaints, const char *text)
 {
     pthread_mutex_lock(&complaints->lock);
     if (!complaints->count++)
         snprintf(complaints->first, sizeof complaints->first, "%s", text);
 
-    if (!complaints->checksum && (strcasestr(text, "checksum") || strcasestr(text, "crc"))) {
-        complaints->checksum = true;
-        snprintf(complaints->mismatch, sizeof complaints->mismatch, "%s", text);
-    }
+    if (tells_harm(text, complaints->begun) && !complaints->harms++)
+        snprintf(complaints->harm, sizeof complaints->harm, "%s", text);
     pthread_mutex_unlock(&complaints->lock);
 }
 
@@ -90,7 +100,8 @@ void libav_complaints_clear(struct libav_complaints *complaints)
 {
     pthread_mutex_lock(&complaints->lock);
     complaints->count = 0;
-    complaints->checksum = false;
+    complaints->harms = 0;
+    complaints->begun = false;
     pthread_mutex_unlock(&complaints->lock);
 }
 
@@ -99,14 +110,22 @@ void libav_complaints_end(struct libav_complaints *complaints)
     pthread_mutex_destroy(&complaints->lock);
 }
 
-bool libav_complaints_mismatch(struct libav_complaints *complaints, char *text, size_t bytes)
+uint64_t libav_complaints_harms(struct libav_complaints *complaints, char *text, size_t bytes)
 {
     pthread_mutex_lock(&complaints->lock);
-    const bool found = complaints->checksum;
-    if (found)
-        snprintf(text, bytes, "%s", complaints->mismatch);
+    const uint64_t all = complaints->harms;
+    snprintf(text, bytes, "%s", complaints->harm);
     pthread_mutex_unlock(&complaints->lock);
-    return found;
+    return all;
+}
+
+uint64_t libav_complaints_begun(struct libav_complaints *complaints)
+{
+    pthread_mutex_lock(&complaints->lock);
+    complaints->begun = true;
+    const uint64_t before = complaints->count;
+    pthread_mutex_unlock(&complaints->lock);
+    return before;
 }
 
 uint64_t libav_complaints_count(struct libav_complaints *complaints, char *text, size_t bytes)

@@ -17,8 +17,9 @@ struct libav_complaints {
     pthread_mutex_t lock;
     uint64_t count;
     char first[LIBAV_MESSAGE_BYTES];
-    bool checksum; /* data differ from their checksum */
-    char mismatch[LIBAV_MESSAGE_BYTES];
+    bool begun;     /* the first frame has come: before it some errors are usual */
+    uint64_t harms; /* errors that leave a frame damaged for certain */
+    char harm[LIBAV_MESSAGE_BYTES];
 };
 
 /* From now on this thread's messages are about that input; NULL = about nothing that counts. Those of
@@ -31,8 +32,12 @@ void libav_complaints_begin(struct libav_complaints *complaints);
 void libav_complaints_clear(struct libav_complaints *complaints);
 void libav_complaints_end(struct libav_complaints *complaints);
 
-/* Whether data differed from their checksum; then `text` is the message. */
-bool libav_complaints_mismatch(struct libav_complaints *complaints, char *text, size_t bytes);
+/* How many errors leave frames damaged: data differ from their checksum, or are not what the codec
+ * allows. `text` is the first message. */
+uint64_t libav_complaints_harms(struct libav_complaints *complaints, char *text, size_t bytes);
+
+/* The film's first frame has come. Returns the number of errors before it. */
+uint64_t libav_complaints_begun(struct libav_complaints *complaints);
 
 /* The number of errors, and the first one. */
 uint64_t libav_complaints_count(struct libav_complaints *complaints, char *text, size_t bytes);

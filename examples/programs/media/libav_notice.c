@@ -48,6 +48,13 @@ static int64_t promised_end(const struct libav *libav)
     return lib.av_rescale_q(container->duration, AV_TIME_BASE_Q, stream->time_base);
 }
 
+/* Whether libav has reported errors after the film's first frame. */
+static bool complains(struct libav *libav)
+{
+    char first[LIBAV_MESSAGE_BYTES];
+    return libav_complaints_count(&libav->complaints, first, sizeof first) > libav->errors_before;
+}
+
 void libav_notice_end(struct video_input *input)
 {
     struct libav *libav = input->state;
@@ -65,6 +72,10 @@ void libav_notice_end(struct video_input *input)
         libav->missing_at_end = promised > libav->packets ? promised - libav->packets : 0;
     else if (gaps.interval > 0 && end != AV_NOPTS_VALUE)
         libav->missing_at_end = frame_gaps_until(&gaps, end);
+
+    /* Frames may also be missing because the frame rate varies, but not together with errors. */
+    if (frame_gaps_found(&libav->gaps) && complains(libav))
+        input->damaged |= input->goes_on;
 }
 
 static const char *plural(uint64_t count)
@@ -77,15 +88,37 @@ static const char *are(uint64_t count)
     return count == 1 ? " is" : "s are";
 }
 
-static bool tell_skipped(struct libav *libav, char *text, size_t bytes)
+static bool tell_skipped(const struct video_input *input, char *text, size_t bytes)
 {
-    snprintf(text, bytes, "damage before the first frame: %" PRIu32 " packet%s left out",
-             libav->skipped, are(libav->skipped));
-    return libav->skipped;
+    const struct libav *libav = input->state;
+    uint64_t packets = libav->skipped;
+    if (packets < libav->missing_before)
+        packets = libav->missing_before;
+    snprintf(text, bytes, "damage before the first frame: %" PRIu64 " packet%s left out", packets,
+             are(packets));
+    return packets;
 }
 
-static bool tell_gaps(struct libav *libav, char *text, size_t bytes)
+static bool tell_damage(const struct video_input *input, char *text, size_t bytes)
 {
+    const struct libav *libav = input->state;
+    const struct frame_damage *damage = &libav->damage;
+    char frames[96] = "no frame that came out shows it";
+    if (damage->frames)
+        snprintf(frames, sizeof frames,
+                 "up to %" PRIu64 " frame%s damaged, the first is frame %" PRIu64
+                 " (the first is 0)",
+                 damage->frames, are(damage->frames), damage->first);
+
+    snprintf(text, bytes,
+             "damage in %" PRIu64 " place%s, the first at or after byte %" PRId64 " (%s); %s",
+             damage->places, plural(damage->places), libav->harm_position, libav->harm, frames);
+    return libav->harmed;
+}
+
+static bool tell_gaps(const struct video_input *input, char *text, size_t bytes)
+{
+    const struct libav *libav = input->state;
     const struct frame_gaps *gaps = &libav->gaps;
     snprintf(text, bytes,
              "%" PRIu64 " frame%s missing by the frames' times, in %" PRIu64
@@ -94,8 +127,9 @@ static bool tell_gaps(struct libav *libav, char *text, size_t bytes)
     return frame_gaps_found(gaps);
 }
 
-static bool tell_backwards(struct libav *libav, char *text, size_t bytes)
+static bool tell_backwards(const struct video_input *input, char *text, size_t bytes)
 {
+    const struct libav *libav = input->state;
     const struct frame_gaps *gaps = &libav->gaps;
     snprintf(text, bytes,
              "%" PRIu64 " frame%s not later than the one before; the first is frame %" PRIu64
@@ -104,15 +138,17 @@ static bool tell_backwards(struct libav *libav, char *text, size_t bytes)
     return gaps->backwards;
 }
 
-static bool tell_end(struct libav *libav, char *text, size_t bytes)
+static bool tell_end(const struct video_input *input, char *text, size_t bytes)
 {
+    const struct libav *libav = input->state;
     snprintf(text, bytes, "%" PRIu64 " frame%s missing at the end, by the length in the header",
              libav->missing_at_end, are(libav->missing_at_end));
     return libav->missing_at_end;
 }
 
-static bool tell_errors(struct libav *libav, char *text, size_t bytes)
+static bool tell_errors(const struct video_input *input, char *text, size_t bytes)
 {
+    struct libav *libav = input->state;
     char first[LIBAV_MESSAGE_BYTES];
     const uint64_t errors = libav_complaints_count(&libav->complaints, first, sizeof first);
     snprintf(text, bytes, "frames may be damaged: libav reports %" PRIu64 " error%s, the first: %s",
@@ -122,11 +158,11 @@ static bool tell_errors(struct libav *libav, char *text, size_t bytes)
 
 bool libav_notice(struct video_input *input, uint32_t n, char *text, size_t bytes)
 {
-    static bool (*const tell[])(struct libav *, char *, size_t) = {
-        tell_skipped, tell_gaps, tell_backwards, tell_end, tell_errors};
+    static bool (*const tell[])(const struct video_input *, char *, size_t) = {
+        tell_skipped, tell_damage, tell_gaps, tell_backwards, tell_end, tell_errors};
 
     for (size_t i = 0; i < sizeof tell / sizeof tell[0]; i++)
-        if (tell[i](input->state, text, bytes) && !n--)
+        if (tell[i](input, text, bytes) && !n--)
             return true;
     return false;
 }

@@ -65,6 +65,20 @@ static void note_gap(struct video_input *input, bool skipped)
     frame_gaps_add(&libav->gaps, input->next_frame, input->frame.time);
 }
 
+/* After damage a frame repeats the metadata of the frame before. */
+static bool take_dolby(struct video_input *input, struct error *error)
+{
+    struct libav *libav = input->state;
+    if (libav_take_dolby(libav, error))
+        return true;
+    if (!input->goes_on || !libav->dolby.profile)
+        return false;
+
+    libav_note_harm(input, error->text, 0);
+    libav->damage.places++;
+    return true;
+}
+
 enum video_read libav_next_frame(struct video_input *input, bool skipped, struct error *error)
 {
     struct libav *libav = input->state;
@@ -79,7 +93,7 @@ enum video_read libav_next_frame(struct video_input *input, bool skipped, struct
 
     struct video_frame *about = &input->frame;
     struct error wrong;
-    if (!libav_take_dolby(libav, &wrong) || !libav_take_colours(&about->colours, libav, &wrong))
+    if (!take_dolby(input, &wrong) || !libav_take_colours(&about->colours, libav, &wrong))
         return libav_fail_frame(input, wrong.text, 0, error);
 
     about->dolby = libav->dolby;

@@ -68,8 +68,10 @@ static bool begin_at(struct libav *libav, const struct libav_access *access)
     libav->waiting = libav->begun = false;
     libav->damaged = 0;
     libav->fault = NULL;
+    libav->harms = 0;
     libav_complaints_clear(&libav->complaints);
     libav_dolby_restart(libav);
+    frame_damage_restart(&libav->damage);
     if (lib.av_seek_frame(libav->container, libav->stream, access->seek, AVSEEK_FLAG_BACKWARD) < 0)
         return false;
 
@@ -90,21 +92,22 @@ static bool begin_at(struct libav *libav, const struct libav_access *access)
     return false;
 }
 
-/* Whether the decoded frame is the one of that time and undamaged. */
-static bool is_whole_frame(const AVFrame *frame, int64_t time)
+static bool is_whole(const AVFrame *frame)
 {
-    return frame->best_effort_timestamp == time && !frame->decode_error_flags &&
-           !(frame->flags & AV_FRAME_FLAG_CORRUPT);
+    return !frame->decode_error_flags && !(frame->flags & AV_FRAME_FLAG_CORRUPT);
 }
 
-/* Decode until the frame of that time waits. VIDEO_READ_END: from here it does not come whole. */
-static enum video_read decode_to(struct video_input *input, int64_t time, struct error *error)
+/* Decode until frame number `frame` waits. VIDEO_READ_END: from here it does not come whole. `any`: take
+ * the first frame from its time on, whole or not. */
+static enum video_read decode_to(struct video_input *input, uint64_t frame, bool any,
+                                 struct error *error)
 {
     struct libav *libav = input->state;
+    const int64_t time = libav->index.times[frame];
 
     for (;;) {
         libav->begun = false; /* frames before it may lack their references */
-        const int code = lib.avcodec_receive_frame(libav->decoder, libav->frame);
+        const int code = libav_receive(libav);
 
         if (code == AVERROR(EAGAIN)) {
             const enum video_read result = libav_feed(input, error);
@@ -113,26 +116,55 @@ static enum video_read decode_to(struct video_input *input, int64_t time, struct
         } else if (code == AVERROR_EOF || (code < 0 && ++libav->damaged > LIBAV_DAMAGED_MAX)) {
             return VIDEO_READ_END;
         } else if (code >= 0 && libav->frame->best_effort_timestamp >= time) {
-            libav->begun = libav->waiting = is_whole_frame(libav->frame, time);
-            return libav->begun ? VIDEO_READ_FRAME : VIDEO_READ_END;
+            const bool same = libav->frame->best_effort_timestamp == time,
+                       whole = is_whole(libav->frame);
+            if (!any && !(same && whole))
+                return VIDEO_READ_END;
+
+            libav->begun = libav->waiting = true;
+            libav->errors_before = libav_complaints_begun(&libav->complaints);
+            libav_note_frame(input, frame, whole ? NULL : "damaged");
+            return VIDEO_READ_FRAME;
         }
         lib.av_frame_unref(libav->frame);
     }
 }
 
+/* Frame number `frame` is damaged or missing: go on with what comes instead of it. The frames after it
+ * need not be those of the index any more. */
+static enum video_read decode_instead(struct video_input *input, uint64_t frame,
+                                      struct error *error)
+{
+    struct libav *libav = input->state;
+    const uint64_t access = libav_index_find(&libav->index, frame);
+    enum video_read result = VIDEO_READ_END;
+
+    libav->sought = false;
+    libav_note_harm(input, "a frame cannot be decoded", 0);
+    libav->damage.places++;
+    libav->harmed = input->damaged = true;
+    if (begin_at(libav, &libav->index.access[access]))
+        result = decode_to(input, frame, true, error);
+    return result;
+}
+
 /* Decode frame number `frame`, from the last access before `libav->access`. If it does not come
  * whole from there, try earlier ones: encoders mark frames as key frames that are none, and
- * decoders lose frames behind one. */
+ * decoders lose frames behind one. If reading goes on after damage, a few are enough. */
 static enum video_read decode_from(struct video_input *input, uint64_t frame, struct error *error)
 {
+    enum { TRIES = 3 };
     struct libav *libav = input->state;
     enum video_read result = VIDEO_READ_END;
 
-    while (result == VIDEO_READ_END && libav->access > 0)
+    for (int t = 0; result == VIDEO_READ_END && libav->access > 0 && (t < TRIES || !input->goes_on);
+         t++)
         if (begin_at(libav, &libav->index.access[--libav->access]))
-            result = decode_to(input, libav->index.times[frame], error);
+            result = decode_to(input, frame, false, error);
     if (result != VIDEO_READ_END)
         return result;
+    if (input->goes_on)
+        return decode_instead(input, frame, error);
 
     error_set(error, "frame %" PRIu64 " (the first is 0) cannot be decoded", frame);
     return VIDEO_READ_ERROR;

@@ -111,7 +111,7 @@ bool muxed_open_place(struct muxed_file *file, const char *path, struct error *e
     if (!file->params.source)
         return true;
 
-    file->copies = muxed_copies_open(file->params.source, error);
+    file->copies = muxed_copies_open(&file->params, error);
     if (!file->copies || !muxed_copies_add(file->copies, file->container, &file->params, error))
         return false;
     return muxed_copies_describe(file->copies, file->container, file->video) ||
@@ -343,12 +343,14 @@ static bool end_all(struct muxed_file *file, struct error *error)
     return code >= 0 || libav_fail("cannot be written", code, error);
 }
 
-bool muxed_finish(struct muxed_file **out, uint64_t *bytes, struct error *error)
+bool muxed_finish(struct muxed_file **out, struct muxed_written *written, struct error *error)
 {
     struct muxed_file *file = *out;
     const bool ended = end_all(file, error);
 
-    *bytes = muxed_bytes(file);
+    *written = (struct muxed_written){.bytes = muxed_bytes(file)};
+    if (file->copies)
+        written->damaged = muxed_copies_damaged(file->copies);
     if (!ended) {
         muxed_abandon(out);
         return false;
@@ -405,10 +407,10 @@ bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLA
     return error_set(error, "this program was built without libavformat");
 }
 
-bool muxed_finish(struct muxed_file **file, uint64_t *bytes, struct error *error)
+bool muxed_finish(struct muxed_file **file, struct muxed_written *written, struct error *error)
 {
     *file = NULL;
-    *bytes = 0;
+    *written = (struct muxed_written){0};
     return error_set(error, "this program was built without libavformat");
 }
 

@@ -20,9 +20,11 @@ struct muxed_params {
     const char *encoder;   /* NAME[:key=value,...]; NULL = libx264, or else the container's own */
     const char *crf;       /* NULL = the encoder's default, here and below */
     const char *preset;
-    const char *source; /* the container that the frames come from; NULL = nothing is copied */
-    bool keep_existing; /* outfile_keep_existing */
-    const char *piece;  /* which piece of which film; NULL = none. Matroska keeps it */
+    const char *source;     /* the container that the frames come from; NULL = nothing is copied */
+    const uint32_t *stream; /* which of its streams they are; NULL = the best one */
+    bool strict;            /* damaged packets of the source are an error */
+    bool keep_existing;     /* outfile_keep_existing */
+    const char *piece;      /* which piece of which film; NULL = none. Matroska keeps it */
 
     /* The part of the source's frames that is written: a late start, an early end; 0 = all. */
     uint64_t start, frames;
@@ -44,9 +46,14 @@ bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_pa
 bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
                  const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error);
 
+struct muxed_written {
+    uint64_t bytes;   /* of the file */
+    uint64_t damaged; /* packets of the source: they are copied as they are, or cannot be read */
+};
+
 /* Write what the encoder still holds and the rest of what is copied, and give the file its name.
- * Sets `*file` to NULL, also on failure. `*bytes` is the length in all. */
-bool muxed_finish(struct muxed_file **file, uint64_t *bytes, struct error *error);
+ * Sets `*file` to NULL, also on failure. */
+bool muxed_finish(struct muxed_file **file, struct muxed_written *written, struct error *error);
 
 /* Close; no file is left. Accepts NULL. */
 void muxed_abandon(struct muxed_file **file);
@@ -56,7 +63,7 @@ void muxed_abandon(struct muxed_file **file);
  * `frames` counts the frames of all pieces. Frames have the times of the source. On failure,
  * `*misfit` is true if the pieces cannot be joined, so that another try would not help. */
 bool muxed_join(const char *path, const struct muxed_params *params, const char *const pieces[],
-                uint32_t count, uint64_t *bytes, bool *misfit, struct error *error);
+                uint32_t count, struct muxed_written *written, bool *misfit, struct error *error);
 
 /* Bytes written until now. */
 uint64_t muxed_bytes(const struct muxed_file *file);

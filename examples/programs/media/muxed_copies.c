@@ -5,6 +5,7 @@
 
 #if COX_HAVE_LIBAV
 
+#include "mp4_title.h"
 #include "muxed_parts.h"
 
 #include <stdio.h>
@@ -17,9 +18,13 @@ enum { APART_US = 10000000 };
 /* A display matrix is nine numbers of 32 bits. */
 enum { MATRIX_BYTES = 9 * sizeof(int32_t) };
 
+/* The longest sound that an encoder puts before the first: 2112 samples. */
+enum { PRIMING_US = 50000 };
+
 struct copied_stream {
     int out;              /* its number in the output; -1 = not copied */
     int64_t last_dts;     /* in the output's ticks */
+    bool trimmed;         /* an edit list cuts its beginning off */
     bool is_picture;      /* a cover, which has no time */
     bool is_attached_now; /* a cover that becomes an attachment, which has no packets */
 };
@@ -29,6 +34,10 @@ struct muxed_copies {
     AVPacket *packet;
     bool waiting; /* `packet` has been read and not been written */
     bool ended;
+    bool hides;       /* the output can hide packets before its beginning */
+    bool strict;      /* of muxed_params */
+    uint64_t damaged; /* packets */
+    uint32_t unread;  /* those that could not be read */
     int video;
     uint32_t count;
     uint32_t expected;     /* streams that go on, and covers that have not come yet */
@@ -52,6 +61,46 @@ static bool is_matroska(const AVOutputFormat *format)
 static bool set_missing(AVDictionary **tags, const char *key, const char *value)
 {
     return lib.av_dict_get(*tags, key, NULL, 0) || lib.av_dict_set(tags, key, value, 0) >= 0;
+}
+
+/* Whether a handler's name is one that muxers write for every track, and not a title. */
+static bool is_usual_handler(const char *name)
+{
+    static const char *const usual[] = {"handle", "core media", "iso media", "l-smash",
+                                        "mainconcept"};
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        if (lib.av_stristr(name, usual[i]))
+            return true;
+    return !*name;
+}
+
+/* libavformat does not read the titles of MP4. False: out of memory. */
+static bool read_titles(AVFormatContext *source, const char *path)
+{
+    char title[256];
+    if (strncmp(source->iformat->name, "mov,", 4) != 0)
+        return true;
+
+    for (unsigned i = 0; i < source->nb_streams; i++) {
+        AVStream *stream = source->streams[i];
+        if (mp4_title(path, (uint32_t)stream->id, title, sizeof title) &&
+            !set_missing(&stream->metadata, "title", title))
+            return false;
+    }
+    return true;
+}
+
+/* MP4 keeps the title of a track as the name of its handler, Matroska as a title. */
+static bool keep_title(const AVFormatContext *out, AVStream *stream)
+{
+    const AVDictionaryEntry *title = lib.av_dict_get(stream->metadata, "title", NULL, 0);
+    const AVDictionaryEntry *handler = lib.av_dict_get(stream->metadata, "handler_name", NULL, 0);
+    const bool usual = !handler || is_usual_handler(handler->value);
+
+    if (is_matroska(out->oformat))
+        return usual || set_missing(&stream->metadata, "title", handler->value);
+    return !usual || !title ||
+           lib.av_dict_set(&stream->metadata, "handler_name", title->value, 0) >= 0;
 }
 
 /* In Matroska, covers are attachments. */
@@ -81,6 +130,9 @@ static AVStream *add_stream(AVFormatContext *out, const AVStream *in)
     AVStream *stream = lib.avformat_new_stream(out, NULL);
     if (!stream || lib.avcodec_parameters_copy(stream->codecpar, in->codecpar) < 0 ||
         lib.av_dict_copy(&stream->metadata, in->metadata, 0) < 0)
+        return NULL;
+
+    if (!keep_title(out, stream))
         return NULL;
 
     stream->codecpar->codec_tag = 0; /* each container has its own */
@@ -204,6 +256,8 @@ static bool copy_stream(struct muxed_copies *copies, unsigned i, AVFormatContext
 bool muxed_copies_add(struct muxed_copies *copies, AVFormatContext *out,
                       const struct muxed_params *params, struct error *error)
 {
+    copies->strict = params->strict;
+    copies->hides = !is_matroska(out->oformat);
     for (unsigned i = 0; i < copies->stream_count; i++) {
         AVStream *in = copies->source->streams[i];
         copies->streams[i] = (struct copied_stream){
@@ -271,7 +325,8 @@ bool muxed_copies_describe(const struct muxed_copies *copies, AVFormatContext *o
             return false;
     }
     video->disposition = in->disposition;
-    return copy_rotation(video, in) && copy_tags(&out->metadata, copies->source->metadata);
+    return keep_title(out, video) && copy_rotation(video, in) &&
+           copy_tags(&out->metadata, copies->source->metadata);
 }
 
 static int64_t microseconds(int64_t ticks, AVRational tick)
@@ -354,6 +409,18 @@ static void packet_times(const struct muxed_copies *copies, int64_t *due_us, int
     *shown_us = microseconds(pts, tick) - copies->origin_us;
 }
 
+/* Whether an edit list cuts the packet off. Its time is then before the film's beginning, where MP4 can
+ * hide it but Matroska cannot, or behind an end. What an encoder puts before the beginning is kept. */
+static bool is_cut_off(struct muxed_copies *copies, int64_t shown_us)
+{
+    struct copied_stream *copied = &copies->streams[copies->packet->stream_index];
+    if (!(copies->packet->flags & AV_PKT_FLAG_DISCARD))
+        return false;
+
+    copied->trimmed |= shown_us < -PRIMING_US;
+    return shown_us >= 0 || shown_us < -PRIMING_US || (copied->trimmed && !copies->hides);
+}
+
 /* Whether the packet is between begin and end. Far behind the end there are no more. */
 static bool is_wanted(struct muxed_copies *copies)
 {
@@ -361,6 +428,8 @@ static bool is_wanted(struct muxed_copies *copies)
     const struct copied_stream *copied = &copies->streams[copies->packet->stream_index];
 
     packet_times(copies, &due_us, &shown_us);
+    if (is_cut_off(copies, shown_us))
+        return false;
     if (copied->out < 0 || copied->is_attached_now)
         return false;
     if (copied->is_picture)
@@ -371,22 +440,41 @@ static bool is_wanted(struct muxed_copies *copies)
            (copies->end_us == AV_NOPTS_VALUE || shown_us < copies->end_us);
 }
 
+/* The next packet cannot be read, because of `code`. Whether there may be more. */
+static bool leave_out(struct muxed_copies *copies, int code)
+{
+    enum { UNREAD_MAX = 1000 };
+    if (copies->strict || code != AVERROR_INVALIDDATA)
+        return false;
+
+    copies->damaged++;
+    copies->ended = ++copies->unread == UNREAD_MAX;
+    return true;
+}
+
 /* Read the next packet that is to be copied into `packet`, unless there are no more. */
 static bool fetch(struct muxed_copies *copies, struct error *error)
 {
+    AVPacket *packet = copies->packet;
     copies->ended |= !copies->expected; /* the rest of the source is video */
     while (!copies->waiting && !copies->ended) {
-        int code = lib.av_read_frame(copies->source, copies->packet);
+        const int code = lib.av_read_frame(copies->source, packet);
         if (code == AVERROR_EOF)
             copies->ended = true;
-        else if (code < 0)
+        else if (code < 0 && !leave_out(copies, code))
             return libav_fail("the source's sound or subtitles cannot be read", code, error);
-        else if (copies->packet->stream_index < (int)copies->stream_count && is_wanted(copies))
+
+        if (code >= 0 && packet->stream_index < (int)copies->stream_count && is_wanted(copies))
             copies->waiting = true;
         else
-            lib.av_packet_unref(copies->packet);
+            lib.av_packet_unref(packet);
     }
 
+    const bool damaged = copies->waiting && packet->flags & AV_PKT_FLAG_CORRUPT;
+    if (damaged && copies->strict)
+        return error_set(error, "the source's sound or subtitles are damaged");
+    copies->damaged += damaged;
+    packet->flags &= ~AV_PKT_FLAG_CORRUPT; /* counted once */
     return true;
 }
 
@@ -452,7 +540,7 @@ bool muxed_copies_write(struct muxed_copies *copies, AVFormatContext *out, int64
 
 /* --- Beginning and end ------------------------------------------------------------------------ */
 
-struct muxed_copies *muxed_copies_open(const char *source, struct error *error)
+struct muxed_copies *muxed_copies_open(const struct muxed_params *params, struct error *error)
 {
     struct muxed_copies *copies = calloc(1, sizeof *copies);
     const AVCodec *decoder; /* so that the same video is found as for decoding */
@@ -462,23 +550,20 @@ struct muxed_copies *muxed_copies_open(const char *source, struct error *error)
         return NULL;
     }
     copies->begin_us = copies->end_us = AV_NOPTS_VALUE;
-    copies->source = libav_open_container(source, LIBAV_LOOK_PIXELS, (AVIOInterruptCB){NULL, NULL},
-                                          NULL, error);
+    copies->source = libav_open_container(params->source, LIBAV_LOOK_PIXELS,
+                                          (AVIOInterruptCB){NULL, NULL}, NULL, error);
     if (!copies->source)
         goto fail;
     copies->packet = lib.av_packet_alloc();
     copies->stream_count = copies->source->nb_streams;
     copies->streams = calloc(copies->stream_count + 1, sizeof *copies->streams);
-    copies->video = lib.av_find_best_stream(copies->source, AVMEDIA_TYPE_VIDEO, -1, -1, &decoder,
-                                            0);
-    if (!copies->packet || !copies->streams) {
+    if (!copies->packet || !copies->streams || !read_titles(copies->source, params->source)) {
         error_set(error, "out of memory");
         goto fail;
     }
-    if (copies->video < 0) {
-        error_set(error, "the source's video stream cannot be found");
+    copies->video = libav_choose_video(copies->source, params->stream, &decoder, error);
+    if (copies->video < 0)
         goto fail;
-    }
 
     if (copies->source->iformat->flags & AVFMT_TS_DISCONT &&
         copies->source->start_time != AV_NOPTS_VALUE)
@@ -504,6 +589,11 @@ void muxed_copies_close(struct muxed_copies **copies)
 int64_t muxed_copies_origin_us(const struct muxed_copies *copies)
 {
     return copies->origin_us;
+}
+
+uint64_t muxed_copies_damaged(const struct muxed_copies *copies)
+{
+    return copies->damaged;
 }
 
 uint32_t muxed_copies_count(const struct muxed_copies *copies)

@@ -12,6 +12,14 @@
 
 enum { NAME_BYTES = 64, VALUE_BYTES = 256, DEFAULT_RATE = 25 };
 
+/* Whether the frames have half a sample of chroma at an edge, which many encoders refuse. */
+static bool is_odd(const AVCodecContext *encoder)
+{
+    const AVPixFmtDescriptor *samples = lib.av_pix_fmt_desc_get(encoder->pix_fmt);
+    return samples && ((samples->log2_chroma_w && encoder->width % 2) ||
+                       (samples->log2_chroma_h && encoder->height % 2));
+}
+
 static bool open_codec(AVCodecContext *encoder, struct error *error)
 {
     char reason[LIBAV_MESSAGE_BYTES];
@@ -23,6 +31,14 @@ static bool open_codec(AVCodecContext *encoder, struct error *error)
     libav_messages_keep(NULL, 0);
     if (code >= 0)
         return true;
+
+    if (is_odd(encoder))
+        return error_set(
+            error,
+            "encoder %.64s does not accept frames of %d x %d pixels%s%.80s; use --scale "
+            "%dx%d, or an encoder of odd sizes (--encoder ffv1)",
+            name, encoder->width, encoder->height, *reason ? ": " : "", reason,
+            (encoder->width + 1) / 2 * 2, (encoder->height + 1) / 2 * 2);
 
     char what[NAME_BYTES + sizeof reason + 80];
     snprintf(what, sizeof what, "encoder %.64s does not accept these frames or options%s%s", name,

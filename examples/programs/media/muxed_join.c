@@ -259,14 +259,14 @@ static bool join_all(struct muxed_file *file, const char *path, const char *cons
 }
 
 bool muxed_join(const char *path, const struct muxed_params *params, const char *const pieces[],
-                uint32_t count, uint64_t *bytes, bool *misfit, struct error *error)
+                uint32_t count, struct muxed_written *written, bool *misfit, struct error *error)
 {
     struct join_times times = {0};
     struct muxed_file *file = muxed_new(params, error);
     const bool joined = file && join_all(file, path, pieces, count, &times, error);
 
     *misfit = file && file->misfit;
-    const bool good = joined && muxed_finish(&file, bytes, error);
+    const bool good = joined && muxed_finish(&file, written, error);
     muxed_abandon(&file);
     free(times.coded);
     free(times.shown);
@@ -276,9 +276,9 @@ bool muxed_join(const char *path, const struct muxed_params *params, const char 
 #else
 
 bool muxed_join(const char *path, const struct muxed_params *params, const char *const pieces[],
-                uint32_t count, uint64_t *bytes, bool *misfit, struct error *error)
+                uint32_t count, struct muxed_written *written, bool *misfit, struct error *error)
 {
-    (void)path, (void)params, (void)pieces, (void)count, (void)bytes;
+    (void)path, (void)params, (void)pieces, (void)count, (void)written;
     *misfit = false;
     return error_set(error,
                      "this program was built without libavformat, which joins .mkv and .mp4");

@@ -65,7 +65,7 @@ AVCodecContext *muxed_open_encoder(const AVOutputFormat *container,
 struct muxed_copies;
 
 /* NULL: `error` says why. */
-struct muxed_copies *muxed_copies_open(const char *source, struct error *error);
+struct muxed_copies *muxed_copies_open(const struct muxed_params *params, struct error *error);
 void muxed_copies_close(struct muxed_copies **copies);
 
 /* Before the header of `out` is written: add a stream for each that it can hold, and report the
@@ -93,5 +93,8 @@ bool muxed_copies_write(struct muxed_copies *copies, AVFormatContext *out, int64
 /* The start of the source's clock: 0, except for broadcasts, whose clocks started long ago. */
 int64_t muxed_copies_origin_us(const struct muxed_copies *copies);
 uint32_t muxed_copies_count(const struct muxed_copies *copies);
+
+/* Packets that were damaged. With `params->strict` there are none. */
+uint64_t muxed_copies_damaged(const struct muxed_copies *copies);
 
 #endif

@@ -89,9 +89,10 @@ static const char *foreign_kind(const uint8_t *data, size_t bytes)
         if (bytes >= known[i].bytes && !memcmp(data, known[i].magic, known[i].bytes))
             return known[i].name;
 
-    if (bytes >= 12 && !memcmp(data + 4, "ftyp", 4))
-        return "an MP4 video or a HEIF or AVIF picture";
-    return NULL;
+    const char *photograph = peek_photograph(data, bytes);
+    if (photograph)
+        return photograph;
+    return bytes >= 12 && !memcmp(data + 4, "ftyp", 4) ? "an MP4 video" : NULL;
 }
 
 /* The kind of the content. NULL if this program does not read it: `error` says why. */

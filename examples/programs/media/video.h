@@ -91,6 +91,13 @@ struct video_raw {
     bool light;                 /* half floats of linear light */
     struct video_rational rate; /* 0 = 25 */
     uint64_t memory_max;        /* bytes for decoding, see memory_limit; 0 = the default */
+
+    bool has_stream; /* containers: which stream; otherwise the best one */
+    uint32_t stream;
+
+    /* Containers: after damage, give out what the decoder still makes of them. Ask
+     * video_input_damaged after the last read. False: damage is an error. */
+    bool goes_on;
 };
 
 /* Set `pixel` and `light` from a name such as "p010", "yuv420p10", "gbrp10", "bgra64", "v210" or
@@ -155,6 +162,9 @@ void video_input_without_cache(struct video_input *input);
  * false: there is no such notice. The text does not name the file. */
 enum { VIDEO_NOTICE_BYTES = 320 };
 bool video_input_notice(struct video_input *input, uint32_t n, char *text, size_t bytes);
+
+/* Whether frames are damaged or missing for certain although reading went on. */
+bool video_input_damaged(const struct video_input *input);
 
 /* Count the frames exactly, before the first one is read. Reads a container once for this. False,
  * and `error` says why, for pipes, for files that are cut off or cannot be read. */

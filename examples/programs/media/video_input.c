@@ -125,6 +125,11 @@ bool video_input_notice(struct video_input *input, uint32_t n, char *text, size_
     return input->reader->notice && input->reader->notice(input, n, text, bytes);
 }
 
+bool video_input_damaged(const struct video_input *input)
+{
+    return input->damaged;
+}
+
 bool video_input_count(struct video_input *input, uint64_t *frames, struct error *error)
 {
     *frames = input->format.frames;

@@ -62,10 +62,14 @@ struct video_reader {
 struct video_input {
     const struct video_reader *reader;
     const char *path;         /* during open only */
+    const char *photograph;   /* peek_photograph's name; NULL = it is none */
+    const uint32_t *stream;   /* during open only: of struct video_raw; NULL = the best one */
     int watch_fd;             /* of the file; -1 = it is not watched */
     struct file_state opened; /* when it was opened */
     uint64_t memory_max;      /* of struct video_raw */
     bool no_cache;
+    bool goes_on; /* after damage, see struct video_raw */
+    bool damaged; /* and there was some */
     struct video_format format;
     struct video_planes planes;
     struct video_source source; /* containers use it for cancelling only */

@@ -201,7 +201,7 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
                          const struct options *options, const char *container)
 {
     struct error error;
-    uint64_t bytes;
+    struct muxed_written written;
     bool incompatible;
     const char *source = options->source;
     const enum video_kind kind = source ? video_kind_of(source) : VIDEO_KIND_NONE;
@@ -222,12 +222,15 @@ static bool join_encoded(const struct piece *pieces, uint32_t count, uint64_t fr
                                         .keep_existing = !options->overwrite,
                                         .left_out = message_file_warning,
                                         .user = (void *)options->output};
-    const bool good = muxed_join(options->output, &params, paths, count, &bytes, &incompatible,
+    const bool good = muxed_join(options->output, &params, paths, count, &written, &incompatible,
                                  &error);
 
     free(paths);
     if (!good && incompatible)
         return message_incompatible("%s: %s", options->output, error.text);
+    if (good && written.damaged)
+        message_warning("%s: %" PRIu64 " damaged packet%s of sound or subtitles", source,
+                        written.damaged, plural(written.damaged));
 
     return good || message_file_error(options->output, &error);
 }

@@ -241,6 +241,8 @@ static bool suit_scenes(const struct options *options, struct options_error *err
     const bool joins = options->to == OUTPUT_Y4M || options->to == OUTPUT_MKV ||
                        options->to == OUTPUT_NULL;
     const bool piece = options->step && !options->place;
+    if (options->scenes && options->raw.has_stream)
+        return options_refuse(error, "--stream cannot be combined with --scene");
     if (!options->scenes || joins || (options->to != OUTPUT_PNG && !piece))
         return true;
 

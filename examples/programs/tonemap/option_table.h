@@ -67,6 +67,7 @@ enum option_group {
     LONG(DEADLINE, "deadline", required_argument, IN_MAP)                          \
     LONG(NO_CACHE, "no-cache", no_argument, IN_PIECES)                             \
     LONG(MAX_MEMORY, "max-memory", required_argument, IN_PIECES)                   \
+    LONG(STREAM, "stream", required_argument, FOR_VIDEO)                           \
     LONG(STRICT, "strict", no_argument, FOR_VIDEO | IN_PIECES)                     \
     LONG(REPEAT, "repeat", required_argument, FOR_PICTURE)                         \
     LONG(STATS, "stats", required_argument, IN_MAP)                                \

@@ -309,6 +309,19 @@ static bool parse_range(struct options *options, const char *text, struct option
                           text);
 }
 
+static bool parse_stream_number(struct options *options, const char *text,
+                                struct options_error *error)
+{
+    enum { STREAM_MAX = 100000 };
+    uint64_t number;
+    if (!parse_count(text, 0, STREAM_MAX, &number))
+        return options_refuse(error, "--stream '%s': expected the number of a stream", text);
+
+    options->raw.has_stream = true;
+    options->raw.stream = (uint32_t)number;
+    return true;
+}
+
 static bool set_stream(struct options *options, int which, const char *text,
                        struct options_error *error)
 {
@@ -341,6 +354,8 @@ static bool set_stream(struct options *options, int which, const char *text,
         return parse_size(options, text, error);
     case OPTION_RATE:
         return parse_rate(options, text, error);
+    case OPTION_STREAM:
+        return parse_stream_number(options, text, error);
     default:
         return video_raw_find(text, &options->raw) ||
                options_refuse(error, "unknown format '%s'; formats: %s", text, video_raw_names);
@@ -646,6 +661,7 @@ static bool set_checked(struct options *options, int which, const char *text,
     case OPTION_SIZE:
     case OPTION_FORMAT:
     case OPTION_RATE:
+    case OPTION_STREAM:
         return set_stream(options, which, text, error);
     case OPTION_START:
     case OPTION_FRAMES:

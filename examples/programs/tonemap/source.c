@@ -14,12 +14,18 @@ bool source_open(struct source *from)
         return message_error(
             "%s: the size of raw frames is unknown; use --size, such as --size 3840x2160",
             options->input);
-    if (!video_input_open(&from->input, options->input, &options->raw, &error))
+    struct video_raw raw = options->raw;
+    raw.goes_on = !options->strict && !options->step && !options->scenes;
+    if (!video_input_open(&from->input, options->input, &raw, &error))
         return message_file_error(options->input, &error);
 
     if (options->no_cache)
         video_input_without_cache(from->input);
     from->format = video_input_format(from->input);
+    if (raw.has_stream && !from->format->can_name_colours)
+        return message_error("--stream is for containers, but %s is %s", options->input,
+                             from->format->text);
+
     uint64_t first = options->start;
     if (options->to == OUTPUT_PNG)
         first = options->frame;
@@ -32,13 +38,13 @@ bool source_open(struct source *from)
 bool source_was_sound(const struct source *from)
 {
     const char *input = from->options->input;
-    const bool strict = from->options->strict;
+    const bool fatal = from->options->strict || video_input_damaged(from->input);
     char notice[VIDEO_NOTICE_BYTES];
     bool sound = true;
 
     for (uint32_t n = 0; video_input_notice(from->input, n, notice, sizeof notice); n++) {
-        sound = !strict;
-        if (strict)
+        sound = !fatal;
+        if (fatal)
             message_error("%s: %s", input, notice);
         else
             message_warning("%s: %s", input, notice);
@@ -241,13 +247,13 @@ double source_white_nits(const struct options *options)
     return options->sdr_white_nits > 0 ? options->sdr_white_nits : 203.0;
 }
 
-/* Take a peak of the metadata; 0 = none. A possible one lies between SDR white and 10 000 cd/m2,
+/* Take a peak of the metadata; 0 = none. A possible one is at least `least` and at most 10 000 cd/m2,
  * where PQ ends. */
-static void note_known_peak(struct source *from, double nits, const char *which)
+static void note_known_peak(struct source *from, double nits, double least, const char *which)
 {
     if (nits <= 0)
         return;
-    if (nits < source_white_nits(from->options) || nits > 10000) {
+    if (nits < least || nits > 10000) {
         from->odd_peak_nits = nits;
         return;
     }
@@ -256,14 +262,24 @@ static void note_known_peak(struct source *from, double nits, const char *which)
     from->known_peak = which;
 }
 
-/* The peak of the scene, else that of the mastering display, else that of the brightest pixel. */
+/* The peak of the scene, else that of the mastering display, else that of the brightest pixel. A
+ * film may be darker than SDR white, but hardly a display. */
 static void note_known_peaks(struct source *from, const struct video_colours *colours)
 {
     from->known_peak_nits = from->odd_peak_nits = 0;
     from->known_peak = NULL;
-    note_known_peak(from, colours->max_cll_nits, "of the brightest pixel (MaxCLL)");
-    note_known_peak(from, colours->mastering_peak_nits, "of the mastering display");
-    note_known_peak(from, colours->scene_peak_nits, "of the scene");
+    note_known_peak(from, colours->max_cll_nits, 1, "of the brightest pixel (MaxCLL)");
+    note_known_peak(from, colours->mastering_peak_nits, source_white_nits(from->options),
+                    "of the mastering display");
+    note_known_peak(from, colours->scene_peak_nits, 1, "of the scene");
+}
+
+/* The known peak for the curve, which is not below SDR white; 0 = none. */
+static float known_peak(const struct source *from)
+{
+    if (!from->known_peak)
+        return 0;
+    return (float)fmax(from->known_peak_nits, source_white_nits(from->options));
 }
 
 /* Primaries and matrix. The option sets both. */
@@ -334,7 +350,7 @@ bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame
                         from->options->input, frame);
     if (plan->steering.on) {
         note_known_peaks(from, colours);
-        plan->steering.known_peak_nits = (float)from->known_peak_nits;
+        plan->steering.known_peak_nits = known_peak(from);
     }
     return true;
 }
@@ -454,7 +470,7 @@ void source_choose_light(struct source *from)
     if (options->peak_auto) {
         plan->steering.on = true;
         plan->steering.lookahead = looks_ahead(from);
-        plan->steering.known_peak_nits = (float)from->known_peak_nits;
+        plan->steering.known_peak_nits = known_peak(from);
         plan->steering.trusts = options->trust_metadata;
     } else {
         plan->settings.peak_nits = (float)options->peak_nits;

@@ -24,8 +24,8 @@ struct source {
 /* Open the input; the caller closes `input`. Here and below: false after printing why. */
 bool source_open(struct source *from);
 
-/* Print what may be wrong with the frames that were read, after the last one. False with --strict if
- * there is anything. */
+/* Print what may be wrong with the frames that were read, after the last one. False if the film is
+ * damaged, and with --strict if there is anything. */
 bool source_was_sound(const struct source *from);
 
 /* Formats, sizes, colours: `target`, `assumed`, and the plan's shape and size. */

@@ -48,6 +48,7 @@ struct job {
     uint64_t hash;
     uint64_t lines_printed;
     bool output_failed;    /* and an error was printed */
+    uint64_t damaged;      /* packets of sound or subtitles in the finished file */
     struct outfile *place; /* of a piece that is not whole; NULL = none */
     char path[32];         /* of that file */
     bool rate_warned;      /* a warning about a varying frame rate was printed */
@@ -173,6 +174,7 @@ static bool open_finished(struct job *job)
                                   .preset = options->preset,
                                   .start = options->start,
                                   .frames = options->frames,
+                                  .strict = options->strict,
                                   .keep_existing = !options->step && !options->overwrite,
                                   .left_out = message_file_warning,
                                   .user = (void *)options->output};
@@ -180,6 +182,8 @@ static bool open_finished(struct job *job)
         params.container = "matroska";
     if (job->from.format->tick.num && !options->step)
         params.source = options->input;
+    if (options->raw.has_stream)
+        params.stream = &options->raw.stream;
     if (*job->from.target.piece)
         params.piece = job->from.target.piece;
 
@@ -282,13 +286,16 @@ static bool write_frame(void *user, const void *const memory[], const size_t pit
 static bool close_muxed(struct job *job, bool good, struct error *error)
 {
     const uint64_t before_ns = now_ns();
+    struct muxed_written written = {0};
     bool finished = true;
 
     if (good)
-        finished = muxed_finish(&job->muxed, &job->progress.bytes, error);
+        finished = muxed_finish(&job->muxed, &written, error);
     else
         muxed_abandon(&job->muxed);
 
+    job->progress.bytes = written.bytes;
+    job->damaged = written.damaged;
     job->output_failed = !good || !finished;
     job->film.ended_ns = now_ns();
     job->film.waited_ns[FILM_WAIT_OUTPUT] += job->film.ended_ns - before_ns;
@@ -481,7 +488,9 @@ static void print_known_peak(const struct job *job)
     if (job->options->peak_auto)
         use = "; the peak is measured";
     if (job->options->peak_auto && job->options->trust_metadata)
-        use = "; used as the upper limit";
+        use = from->known_peak_nits < source_white_nits(job->options)
+                  ? "; the upper limit is SDR white, which is brighter"
+                  : "; used as the upper limit";
 
     if (from->known_peak)
         say("          the stream names a peak of %g cd/m2, %s%s\n", from->known_peak_nits,
@@ -719,11 +728,18 @@ static bool deliver(struct job *job)
     progress_clear(&job->progress);
     warn_of_rate(job);
 
-    bool good = film_good(job) && source_was_sound(&job->from);
-    if (good)
+    /* What is left of a damaged film is written all the same, unless --strict is given. */
+    const bool complete = film_good(job);
+    const bool sound = complete && source_was_sound(&job->from);
+    const bool kept = complete && (sound || !job->options->strict);
+    if (kept)
         messages_show_warnings();
 
-    good = close_output(job, good) && good;
+    bool good = close_output(job, kept) && sound;
+    if (job->damaged)
+        good = message_error("%s: up to %" PRIu64 " packet%s of sound or subtitles %s damaged",
+                             job->options->input, job->damaged, plural(job->damaged),
+                             job->damaged == 1 ? "is" : "are");
     progress_end(&job->progress, job->film.written, now_ns());
 
     struct cox_session_info analysis;
