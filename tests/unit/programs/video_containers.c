@@ -330,7 +330,7 @@ Test(containers, give_the_light_that_the_container_alone_knows)
 Test(containers, of_dolby_vision_are_read_where_they_hold_an_ordinary_picture)
 {
     write_matroska("a.mkv", 1000, 640, 5);
-    expect_refused("a.mkv", "Dolby Vision profile 5 is not supported");
+    expect_refused("a.mkv", "Dolby Vision without an HDR10 picture, and its metadata are missing");
     write_matroska("a.mkv", 1000, 640, 8);
     open_film("a.mkv");
 }
