@@ -10,8 +10,8 @@
 static const double white_nits = 100;
 
 /* The curve of the display has equal steps of the signal. That of PQ has 128 steps in each of the
- * octaves from 2^-32 to 2 of the light, and is linear below: a float's exponent and its first seven
- * bits are the place in it. */
+ * octaves from 2^-32, which counts as black, to 2: a float's exponent and its first seven bits are
+ * the place in it. */
 enum { CURVE_STEPS = 4096, OCTAVES = 33, OCTAVE_STEPS = 128, PQ_FIRST = (127 - 32) * OCTAVE_STEPS };
 
 /* Where the samples of a component are. */
@@ -64,6 +64,7 @@ static void fill_pq(struct judge_light *light)
         const double mantissa = 1 + (double)(i % OCTAVE_STEPS) / OCTAVE_STEPS;
         light->pq[i] = (float)pq_of(white_nits * ldexp(mantissa, i / OCTAVE_STEPS - 32));
     }
+    light->pq[0] = (float)pq_of(0);
 }
 
 struct judge_light *judge_light_create(uint32_t width)
@@ -197,21 +198,87 @@ void judge_light_set(struct judge_light *light, const struct judge_coding *codin
     fill_curve(light, coding->srgb);
 }
 
-/* --- Rows --- */
+/* --- Rows --------------------------------------------------------------------------------------
+ * Loops are short and without branches, so that compilers vectorise them. */
 
 static void load(const struct judge_light *light, const struct component *from,
-                 const struct judge_frame *frame, uint32_t y, float *to)
+                 const struct judge_frame *frame, uint32_t y, float *restrict to)
 {
     const uint8_t *row = (const uint8_t *)frame->planes[from->plane] +
                          (size_t)(y >> from->y_log2) * frame->pitch_bytes[from->plane];
+    const size_t count = ((light->width - 1) >> from->x_log2) + 1, step = from->step;
+    const uint32_t shift = light->shift;
+    const float zero = from->zero, scale = from->scale;
 
-    for (uint32_t x = 0; x < light->width; x++) {
-        const size_t place = from->first + (size_t)(x >> from->x_log2) * from->step;
-        uint16_t code = row[place * light->sample_bytes];
-        if (light->sample_bytes == 2)
-            memcpy(&code, row + 2 * place, sizeof code);
-        to[x] = ((float)(code >> light->shift) - from->zero) * from->scale;
+    row += from->first * light->sample_bytes;
+    for (size_t x = 0; x < count && light->sample_bytes == 1; x++)
+        to[x] = ((float)row[x * step] - zero) * scale;
+    for (size_t x = 0; x < count && light->sample_bytes == 2; x++) {
+        uint16_t code;
+        memcpy(&code, row + 2 * x * step, sizeof code);
+        to[x] = ((float)(code >> shift) - zero) * scale;
     }
+
+    for (size_t x = light->width; x-- > 0 && from->x_log2;)
+        to[x] = to[x >> from->x_log2];
+}
+
+static void take_luma(const struct judge_light *light, int32_t *restrict luma)
+{
+    const float *restrict one = light->loaded[0], *restrict two = light->loaded[1],
+                          *restrict three = light->loaded[2];
+    const float units = 219 * JUDGE_LUMA_UNITS;
+    const float red = light->rgb ? light->luma[0] : 1, green = light->rgb ? light->luma[1] : 0,
+                blue = light->rgb ? light->luma[2] : 0;
+    const size_t width = light->width;
+
+    /* A cast cuts off after the point, so that the value must not be negative. */
+    for (size_t x = 0; x < width; x++) {
+        const float signal = red * one[x] + green * two[x] + blue * three[x];
+        luma[x] = (int32_t)((signal + 1) * units + 0.5F) - 219 * JUDGE_LUMA_UNITS;
+    }
+}
+
+/* Y'CbCr to R'G'B', in place. */
+static void take_colours(struct judge_light *light)
+{
+    float *restrict one = light->loaded[0], *restrict two = light->loaded[1],
+                    *restrict three = light->loaded[2];
+    const float cr_to_r = light->cr_to_r, cb_to_g = light->cb_to_g, cr_to_g = light->cr_to_g,
+                cb_to_b = light->cb_to_b;
+    const size_t width = light->width;
+
+    for (size_t x = 0; x < width; x++) {
+        const float luma = one[x], cb = two[x], cr = three[x];
+        one[x] = luma + cr_to_r * cr;
+        two[x] = luma + cb_to_g * cb + cr_to_g * cr;
+        three[x] = luma + cb_to_b * cb;
+    }
+}
+
+static void limit(float *restrict values, size_t width)
+{
+    for (size_t x = 0; x < width; x++) {
+        const float value = values[x] > 0 ? values[x] : 0;
+        values[x] = value < 1 ? value : 1;
+    }
+}
+
+/* Count the pixels at a limit. */
+static void count_clipped(const struct judge_light *light, struct judge_row *row)
+{
+    const float *restrict r = light->loaded[0], *restrict g = light->loaded[1],
+                          *restrict b = light->loaded[2];
+    const float black = 0.5F / 255, white = 254.5F / 255;
+    const size_t width = light->width;
+    int bright = 0, dark = 0;
+
+    for (size_t x = 0; x < width; x++) {
+        bright += (r[x] >= white) | (g[x] >= white) | (b[x] >= white);
+        dark += (r[x] <= black) | (g[x] <= black) | (b[x] <= black);
+    }
+    row->white += (uint64_t)bright;
+    row->black += (uint64_t)dark;
 }
 
 /* Between the two nearest entries of a table. */
@@ -220,76 +287,60 @@ static inline float between(const float *entry, float part)
     return entry[0] + (entry[1] - entry[0]) * part;
 }
 
-static inline float curve_at(const struct judge_light *light, float signal)
+/* The light of signals. */
+static void take_light(const float *restrict curve, float *restrict values, size_t width)
 {
-    const float place = signal * CURVE_STEPS;
-    const int step = (int)place;
-
-    return between(light->curve + step, place - (float)step);
+    for (size_t x = 0; x < width; x++) {
+        const float place = values[x] * CURVE_STEPS;
+        const int step = (int)place;
+        values[x] = between(curve + step, place - (float)step);
+    }
 }
 
-static inline float pq_at(const struct judge_light *light, float value)
+/* The light of L, M or S, and its PQ. */
+static void take_cone(const struct judge_light *light, const float weights[3], float *restrict to)
 {
-    const float least = 0x1p-32F;
-    uint32_t bits;
-    if (value < least)
-        return light->pq[0] * (value * 0x1p32F);
+    const float *restrict r = light->loaded[0], *restrict g = light->loaded[1],
+                          *restrict b = light->loaded[2], *restrict pq = light->pq;
+    const float red = weights[0], green = weights[1], blue = weights[2], least = 0x1p-32F;
+    const size_t width = light->width;
+    for (size_t x = 0; x < width; x++) {
+        const float value = red * r[x] + green * g[x] + blue * b[x];
+        to[x] = value > least ? value : least;
+    }
 
-    memcpy(&bits, &value, sizeof bits);
-    return between(light->pq + (bits >> 16) - PQ_FIRST, (float)(bits & 0xffff) * 0x1p-16F);
+    for (size_t x = 0; x < width; x++) {
+        uint32_t bits;
+        memcpy(&bits, &to[x], sizeof bits);
+        to[x] = between(pq + (bits >> 16) - PQ_FIRST, (float)(int)(bits & 0xffff) * 0x1p-16F);
+    }
 }
 
-static inline float limited(float value)
-{
-    value = value > 0 ? value : 0;
-    return value < 1 ? value : 1;
-}
-
-/* BT.2100 and BT.2124: I, T = CT / 2 and P = CP. */
-static inline void put_itp(const struct judge_light *light, const float rgb[3], float *i, float *t,
-                           float *p)
-{
-    float linear[3], lms[3];
-    for (int c = 0; c < 3; c++)
-        linear[c] = curve_at(light, rgb[c]);
-    for (int c = 0; c < 3; c++)
-        lms[c] = pq_at(light, light->to_lms[c * 3] * linear[0] +
-                                  light->to_lms[c * 3 + 1] * linear[1] +
-                                  light->to_lms[c * 3 + 2] * linear[2]);
-
-    *i = 0.5F * lms[0] + 0.5F * lms[1];
-    *t = (6610 * lms[0] - 13613 * lms[1] + 7003 * lms[2]) / 8192;
-    *p = (17933 * lms[0] - 17390 * lms[1] - 543 * lms[2]) / 4096;
-}
-
-void judge_light_row(const struct judge_light *light, const struct judge_frame *frame, uint32_t y,
+void judge_light_row(struct judge_light *light, const struct judge_frame *frame, uint32_t y,
                      struct judge_row *row)
 {
-    const float black = 0.5F / 255, white = 254.5F / 255, units = 219 * JUDGE_LUMA_UNITS;
     for (int c = 0; c < 3; c++)
         load(light, &light->components[c], frame, y, light->loaded[c]);
+    take_luma(light, row->luma);
+    if (!light->rgb)
+        take_colours(light);
 
-    for (uint32_t x = 0; x < light->width; x++) {
-        const float one = light->loaded[0][x], two = light->loaded[1][x],
-                    three = light->loaded[2][x];
-        float rgb[3] = {one, two, three}, luma = one;
-        if (light->rgb) {
-            luma = light->luma[0] * one + light->luma[1] * two + light->luma[2] * three;
-        } else {
-            rgb[0] = one + light->cr_to_r * three;
-            rgb[1] = one + light->cb_to_g * two + light->cr_to_g * three;
-            rgb[2] = one + light->cb_to_b * two;
-        }
+    for (int c = 0; c < 3; c++)
+        limit(light->loaded[c], light->width);
+    count_clipped(light, row);
 
-        bool bright = false, dark = false;
-        for (int c = 0; c < 3; c++) {
-            rgb[c] = limited(rgb[c]);
-            bright |= rgb[c] >= white;
-            dark |= rgb[c] <= black;
-        }
-        row->white += bright;
-        row->black += dark;
-        row->luma[x] = (int32_t)floorf(luma * units + 0.5F);
-        put_itp(light, rgb, row->i + x, row->t + x, row->p + x);
+    for (int c = 0; c < 3; c++)
+        take_light(light->curve, light->loaded[c], light->width);
+    take_cone(light, light->to_lms, row->i);
+    take_cone(light, light->to_lms + 3, row->t);
+    take_cone(light, light->to_lms + 6, row->p);
+
+    /* BT.2100 and BT.2124: I, T = CT / 2 and P = CP. */
+    float *restrict i = row->i, *restrict t = row->t, *restrict p = row->p;
+    for (size_t x = 0; x < light->width; x++) {
+        const float l = i[x], m = t[x], s = p[x];
+        i[x] = 0.5F * l + 0.5F * m;
+        t[x] = (6610 * l - 13613 * m + 7003 * s) * (1.0F / 8192);
+        p[x] = (17933 * l - 17390 * m - 543 * s) * (1.0F / 4096);
     }
 }

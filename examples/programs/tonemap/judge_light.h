@@ -44,7 +44,7 @@ void judge_light_destroy(struct judge_light **light);
 /* All further rows are coded like this. */
 void judge_light_set(struct judge_light *light, const struct judge_coding *coding);
 
-void judge_light_row(const struct judge_light *light, const struct judge_frame *frame, uint32_t y,
+void judge_light_row(struct judge_light *light, const struct judge_frame *frame, uint32_t y,
                      struct judge_row *row);
 
 #endif

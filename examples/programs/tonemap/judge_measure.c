@@ -128,12 +128,17 @@ static void compare_rows(struct judge_measure *measure)
 {
     const struct judge_row *a = &measure->sides[JUDGE_OUTPUT].row,
                            *b = &measure->sides[JUDGE_REFERENCE].row;
+    float *differences = a->i; /* in place */
+    const size_t width = measure->width;
     double sum = 0;
 
-    for (uint32_t x = 0; x < measure->width; x++) {
+    for (size_t x = 0; x < width; x++) {
         const float i = a->i[x] - b->i[x], t = a->t[x] - b->t[x], p = a->p[x] - b->p[x];
-        const float difference = 720 * sqrtf(i * i + t * t + p * p);
-        uint32_t bin = (uint32_t)(difference * BINS_PER_UNIT + 0.5F);
+        differences[x] = i * i + t * t + p * p;
+    }
+    for (size_t x = 0; x < width; x++) {
+        const float difference = 720 * sqrtf(differences[x]);
+        int bin = (int)(difference * BINS_PER_UNIT + 0.5F);
         if (bin >= BINS)
             bin = BINS - 1;
 
