@@ -113,18 +113,18 @@ still-2.png"
 
 first 4 b.y4m $frame8 >short.y4m
 run 0 'a reference that ends early' "$film" --judge short.y4m --stats a.json $fixed -o a.y4m
-contains err '^cox-tonemap: warning: short.y4m: ends before the mapped film; not compared are 8 frames$'
+contains err '^cox-tonemap: warning: short.y4m: ends 8 frames before the mapped film$'
 equal "$(figure frames)" 4
 whole a.y4m $frame8 12
 run 1 'with --strict' "$film" --judge short.y4m $fixed --strict
-contains err '^cox-tonemap: short.y4m: ends before'
+contains err '^cox-tonemap: short.y4m: ends 8 frames before'
 run 1 'no frame of it' "$film" --judge short.y4m $fixed --start 6
 contains err '^cox-tonemap: short.y4m: has none of the mapped frames$'
 lacks out '^judged'
 
 { cat b.y4m && tail -c $((frame8 + 6)) b.y4m; } >long.y4m
 run 0 'a reference that goes on' "$film" --judge long.y4m $fixed
-contains err '^cox-tonemap: warning: long.y4m: goes on after the mapped film, which has 12 frames$'
+contains err '^cox-tonemap: warning: long.y4m: goes on after the 12 frames of the mapped film$'
 run 0 'but only a part is mapped' "$film" --judge long.y4m $fixed --frames 12
 equal "$(cat "$work/err")" ''
 

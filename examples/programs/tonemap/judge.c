@@ -177,14 +177,16 @@ void judge_cancel(struct judge *judge)
 
 /* --- Results --- */
 
-/* Print what is missing: an error with --strict, else a warning. */
-static bool lacks(const struct judge *judge, const char *what, uint64_t count)
+/* Print that the frames' counts differ: an error with --strict, else a warning. */
+static bool differs(const struct judge *judge, const char *what, uint64_t count, const char *more)
 {
     const char *path = judge->options->judge;
     if (judge->options->strict)
-        return message_error("%s: %s %" PRIu64 " frame%s", path, what, count, plural(count));
+        return message_error("%s: %s %" PRIu64 " frame%s %s the mapped film", path, what, count,
+                             plural(count), more);
 
-    message_warning("%s: %s %" PRIu64 " frame%s", path, what, count, plural(count));
+    message_warning("%s: %s %" PRIu64 " frame%s %s the mapped film", path, what, count,
+                    plural(count), more);
     return true;
 }
 
@@ -211,9 +213,9 @@ bool judge_finish(struct judge *judge, bool whole)
         return message_error("%s: has none of the mapped frames", path);
 
     if (judge->end == JUDGE_ENDED)
-        good &= lacks(judge, "ends before the mapped film; not compared are", missing);
+        good &= differs(judge, "ends", missing, "before");
     else if (whole && has_more(judge))
-        good &= lacks(judge, "goes on after the mapped film, which has", judge->taken);
+        good &= differs(judge, "goes on after the", judge->taken, "of");
     return good;
 }
 
