@@ -15,7 +15,7 @@ first 4 "$work/clip.y4m" $frame10 >"$film"
 # changed WHAT FROM TO: FROM with other samples.
 #   offset   brighter by 3 codes in even frames and 5 in odd ones, and a little red
 #   bands    a wide dark ramp with steps of 2 codes in the upper half, one of 5 in the lower half; corners at the limits
-#   full     as it is, but of 10 bits, 4:4:4, full range
+#   full     10 bits, 4:4:4, full range
 changed() {
     python3 - "$@" <<'END'
 import sys

@@ -1,4 +1,4 @@
-/* SDR frames as a display shows them: rows of samples become I, T and P of Report ITU-R BT.2124.
+/* SDR frames as a display shows them: rows of samples become I, T and P (ITU-R BT.2124).
  *
  * Light is that of BT.1886 with white at 100 cd/m2 and black at 0, the reference display of BT.2124
  * for SDR; frames coded as sRGB (stills) have its curve. Chroma of 4:2:0 and 4:2:2 is repeated.
