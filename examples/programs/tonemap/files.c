@@ -22,14 +22,17 @@ bool files_differ(const struct options *options)
     const char *const outputs[] = {named(options->output, "/dev/stdout"),
                                    named(options->stats, "/dev/stdout"),
                                    named(options->trace, "/dev/stdout")};
-    const char *input = named(options->input, "/dev/stdin");
+    const char *const inputs[] = {named(options->input, "/dev/stdin"),
+                                  named(options->judge, "/dev/stdin")};
 
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
         if (!outputs[i])
             continue;
-        if (outfile_same_place(input, outputs[i]))
-            return message_error(
-                "%s: input and output are the same file; give the output another name", outputs[i]);
+        for (size_t j = 0; j < sizeof inputs / sizeof inputs[0]; j++)
+            if (inputs[j] && outfile_same_place(inputs[j], outputs[i]))
+                return message_error(
+                    "%s: input and output are the same file; give the output another name",
+                    outputs[i]);
 
         for (size_t j = 0; j < i; j++)
             if (outputs[j] && outfile_same_place(outputs[i], outputs[j]))

@@ -102,9 +102,14 @@ static bool check_files(const struct options *options, struct options_error *err
     if (standard > 1)
         return options_refuse(error,
                               "only one of -o, --stats and --trace can be standard output (-)");
-    if (options->input_count > 1 && (options->stats || options->trace))
+    if (is_standard(options->input) && is_standard(options->judge))
+        return options_refuse(error, "only one of the input and --judge can be standard input (-)");
+
+    const uint64_t alone = options->given & (OPTION_BIT(OPTION_STATS) | OPTION_BIT(OPTION_TRACE) |
+                                             OPTION_BIT(OPTION_JUDGE));
+    if (options->input_count > 1 && alone)
         return options_refuse(error, "--%s takes one input, but %u are given",
-                              options->stats ? "stats" : "trace", options->input_count);
+                              option_first_name(alone), options->input_count);
     return true;
 }
 
@@ -115,6 +120,8 @@ bool options_check(struct options *options, struct options_error *error)
         return options_refuse(error, "no input: name the parts that cox-tonemap analyse wrote");
     if (!options->input)
         return options_refuse(error, "no input: name a video or a picture; see cox-tonemap --help");
+    if (!options->output && options->judge && options->to == OUTPUT_NAME)
+        options->output = "null:";
     if (!options->output)
         return options_refuse(error, "no output: name one with -o; see cox-tonemap --help");
 

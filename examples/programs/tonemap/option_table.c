@@ -100,6 +100,7 @@ const char option_help[] =
     "  --repeat N          pictures: map the picture N times (default 1)\n"
     "  --stats FILE        write the cost of each frame, as JSON\n"
     "  --trace FILE        write a trace for Perfetto or chrome://tracing\n"
+    "  --judge REFERENCE   video: compare the frames with those of an SDR video; -o is optional then\n"
     "  --verify            without SHARE, pictures: compare with each device alone, bit for bit\n"
     "  --hash              print a hash of the output's pixels\n"
     "  --progress WHICH    video: live (default on a terminal) or json (a line per second on standard\n"

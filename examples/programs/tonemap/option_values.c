@@ -616,6 +616,8 @@ static const char **text_field(struct options *options, int which)
         return &options->stats;
     case OPTION_TRACE:
         return &options->trace;
+    case OPTION_JUDGE:
+        return &options->judge;
     default:
         return NULL;
     }

@@ -35,6 +35,7 @@ struct options {
     const char *output;
     const char *stats;
     const char *trace;
+    const char *judge; /* a reference to compare the mapped frames with */
 
     /* For a finished file; NULL = the default. */
     const char *encoder;

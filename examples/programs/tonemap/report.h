@@ -10,6 +10,7 @@
 #include <coxswain/session.h>
 
 struct report;
+struct judge_figures;
 
 /* What one frame cost. Its bands are in the report's own list. */
 struct report_frame {
@@ -92,6 +93,7 @@ struct report_film {
     const struct report_scene *scenes;        /* NULL = the curve was fixed */
     uint64_t scene_count;
     uint64_t cuts;
+    const struct judge_figures *judged; /* NULL = there is no reference */
 };
 
 struct report_about {

@@ -35,21 +35,25 @@ bool source_open(struct source *from)
     return true;
 }
 
-bool source_was_sound(const struct source *from)
+bool source_input_sound(struct video_input *input, const char *path, bool strict)
 {
-    const char *input = from->options->input;
-    const bool fatal = from->options->strict || video_input_damaged(from->input);
+    const bool fatal = strict || video_input_damaged(input);
     char notice[VIDEO_NOTICE_BYTES];
     bool sound = true;
 
-    for (uint32_t n = 0; video_input_notice(from->input, n, notice, sizeof notice); n++) {
+    for (uint32_t n = 0; video_input_notice(input, n, notice, sizeof notice); n++) {
         sound = !fatal;
         if (fatal)
-            message_error("%s: %s", input, notice);
+            message_error("%s: %s", path, notice);
         else
-            message_warning("%s: %s", input, notice);
+            message_warning("%s: %s", path, notice);
     }
     return sound;
+}
+
+bool source_was_sound(const struct source *from)
+{
+    return source_input_sound(from->input, from->options->input, from->options->strict);
 }
 
 bool source_is_packed_rgb(const struct cox_video_format *pixel)

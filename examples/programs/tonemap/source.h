@@ -27,6 +27,7 @@ bool source_open(struct source *from);
 /* Print what may be wrong with the frames that were read, after the last one. False if the film is
  * damaged, and with --strict if there is anything. */
 bool source_was_sound(const struct source *from);
+bool source_input_sound(struct video_input *input, const char *path, bool strict);
 
 /* Formats, sizes, colours: `target`, `assumed`, and the plan's shape and size. */
 bool source_choose_shape(struct source *from);

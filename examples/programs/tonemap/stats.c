@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stats.h"
+#include "judge_measure.h"
 #include "report_data.h"
 #include "report_json.h"
 
@@ -117,6 +118,31 @@ static void write_summary(struct json *json, const struct report *report,
     json_close_object(json);
 }
 
+static void write_judge(struct json *json, const struct judge_figures *figures)
+{
+    static const char *const sides[] = {[JUDGE_OUTPUT] = "output", [JUDGE_REFERENCE] = "reference"};
+    json_member_object(json, "judge", false);
+    json_member_unsigned(json, "frames", figures->frames);
+
+    json_member_object(json, "de_itp", true);
+    json_member_number(json, "mean", figures->mean);
+    json_member_number(json, "p50", figures->p50);
+    json_member_number(json, "p90", figures->p90);
+    json_member_number(json, "p99", figures->p99);
+    json_member_number(json, "max", figures->most);
+    json_close_object(json);
+
+    json_member_number(json, "flicker", figures->flicker);
+    for (int s = 0; s < JUDGE_SIDES; s++) {
+        json_member_object(json, sides[s], true);
+        json_member_number(json, "band_edges", figures->of[s].band_edges);
+        json_member_number(json, "clipped_white", figures->of[s].white);
+        json_member_number(json, "clipped_black", figures->of[s].black);
+        json_close_object(json);
+    }
+    json_close_object(json);
+}
+
 static void write_film(struct json *json, const struct report_film *film)
 {
     double fps = 0;
@@ -143,6 +169,8 @@ static void write_film(struct json *json, const struct report_film *film)
         json_null(json);
     if (film->scenes)
         json_member_unsigned(json, "cuts", film->cuts);
+    if (film->judged)
+        write_judge(json, film->judged);
     json_close_object(json);
 }
 

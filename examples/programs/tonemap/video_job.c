@@ -10,6 +10,7 @@
 #include "film.h"
 #include "interrupt.h"
 #include "jobs.h"
+#include "judge.h"
 #include "media/muxed.h"
 #include "media/identity.h"
 #include "progress.h"
@@ -37,6 +38,7 @@ struct job {
     char encoder[64]; /* of the finished file */
     uint32_t copied;  /* its streams that are copied */
     struct report *report;
+    struct judge *judge; /* NULL = no comparison */
     struct film film;
     struct cox_session_info info;
     struct progress progress;
@@ -274,6 +276,7 @@ static bool write_frame(void *user, const void *const memory[], const size_t pit
     struct job *job = user;
     if (job->options->hash)
         hash_frame(job, memory, pitch_bytes);
+    judge_take(job->judge, film_frame(&job->film, job->film.written), memory, pitch_bytes);
 
     if (job->muxed)
         return muxed_write(job->muxed, memory, pitch_bytes, time, error);
@@ -442,7 +445,10 @@ static void show(void *user, uint64_t mapped)
 /* `enough` of film_plan. */
 static bool enough(void *user)
 {
-    (void)user;
+    const struct job *job = user;
+    if (interrupted())
+        judge_cancel(job->judge);
+
     return interrupted();
 }
 
@@ -540,7 +546,7 @@ static bool start_film(struct job *job)
         plan->only = job->stills.frames;
     }
     plan->keep_scenes = options->stats;
-    plan->discard = options->to == OUTPUT_NULL && !options->hash;
+    plan->discard = options->to == OUTPUT_NULL && !options->hash && !job->judge;
 
     plan->begin = open_output;
     plan->recolour = recolour;
@@ -642,6 +648,7 @@ static void print_summary(struct job *job, const struct report_film *about)
     if (film->changes)
         say("colours   %" PRIu64 " change%s, the first at frame %" PRIu64 "\n", film->changes,
             plural(film->changes), film->first_change);
+    judge_print(job->judge);
     devices_print_late(job->options, job->report);
     if (job->options->hash)
         say("hash      %016" PRIx64 "  %s\n", job->hash, devices_arithmetic(&job->devices));
@@ -725,6 +732,7 @@ static bool deliver(struct job *job)
     struct devices_text text;
     struct report_about about;
     struct report_film film;
+    struct judge_figures figures;
     progress_clear(&job->progress);
     warn_of_rate(job);
 
@@ -748,6 +756,8 @@ static bool deliver(struct job *job)
     devices_add_trouble(&job->info, &analysis);
 
     describe_film(job, &film);
+    if (judge_figures(job->judge, &figures))
+        film.judged = &figures;
     if (job->film.submitted) {
         print_summary(job, &film);
         if (!job->output_failed)
@@ -757,7 +767,8 @@ static bool deliver(struct job *job)
     devices_describe(&job->devices, &job->info, &text, &about);
     about.film = &film;
     records_write(&job->records, job->report, &about);
-    return records_finish(&job->records, job->options) && good;
+    const bool judged = judge_finish(job->judge, good && !job->from.plan.frames);
+    return records_finish(&job->records, job->options) && good && judged;
 }
 
 /* The film, and what the devices need for it. */
@@ -766,7 +777,8 @@ static bool prepare(struct job *job)
     const struct options *options = job->options;
     if (!options->scenes)
         source_choose_light(&job->from);
-    return open_finished(job) && records_open(&job->records, options) &&
+    return judge_begin(job->judge, &job->from.target, job->from.plan.shape.encoding) &&
+           open_finished(job) && records_open(&job->records, options) &&
            devices_start(&job->devices, options) && start_film(job);
 }
 
@@ -806,7 +818,7 @@ static bool choose_stills(struct job *job)
 static bool run(struct job *job)
 {
     const struct options *options = job->options;
-    if (!source_open(&job->from))
+    if (!source_open(&job->from) || !judge_open(&job->judge, options))
         return false;
 
     /* Until here a signal ends the program: opening a pipe may block. */
@@ -850,6 +862,7 @@ static void clean_up(struct job *job)
     muxed_abandon(&job->muxed);
     outfile_abandon(&job->place);
     records_abandon(&job->records);
+    judge_close(&job->judge);
     video_input_close(&job->from.input);
 }
 
