@@ -23,6 +23,7 @@ XY = {
     "bt2020": ((0.708, 0.292), (0.170, 0.797), (0.131, 0.046)),
     "p3": ((0.680, 0.320), (0.265, 0.690), (0.150, 0.060)),
 }
+HVCC = (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", b"hvc1", b"hvcC")
 WHITE = (0.3127, 0.3290)
 # Codes of the patches, as shares of the range. Below 203 cd/m2 in PQ and HLG, and inside BT.709.
 PATCHES = ((0.50, 0.40, 0.40), (0.40, 0.50, 0.40), (0.40, 0.40, 0.50), (0.3, 0.35, 0.40), (0.52, 0.5, 0.45))
@@ -149,14 +150,15 @@ def inside(data, path):
     for name in path:
         at = 0
         while data[at + 4 : at + 8] != name:
-            at += int.from_bytes(data[at : at + 4], "big")
+            assert len(data) - at >= 8, f"no box {name}"
+            at += max(int.from_bytes(data[at : at + 4], "big"), 8)
         data = data[at + 8 + skip.get(name, 0) : at + int.from_bytes(data[at : at + 4], "big")]
     return data
 
 
 def make_heic(path, curve, primaries, _bits, span, mp4, orientation="1"):
     film = open(mp4, "rb").read()
-    hvcc = inside(film, (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", b"hvc1", b"hvcC"))
+    hvcc = inside(film, HVCC)
     coded = inside(film, (b"mdat",))
     colours = struct.pack(">4sHHHB", b"nclx", NUMBERS[primaries], NUMBERS[curve], 9, 128 * (span == "full"))
     turn, mirror = {1: (0, -1), 2: (0, 1), 3: (2, -1), 4: (0, 0), 5: (1, 0), 6: (3, -1), 7: (1, 1), 8: (1, -1)}[int(orientation)]

@@ -153,12 +153,11 @@ enum gain_map_found gain_map_from_xmp(const char *xmp, size_t bytes, double appl
     char prefix[32], is_hdr[64];
     if (!bytes)
         return GAIN_MAP_NONE;
-    if (!find_prefix(xmp, bytes, "http://ns.adobe.com/hdr-gain-map/1.0/", prefix))
-        return apple_from_xmp(xmp, bytes, apple_headroom, map, error);
 
     /* The SDR picture names the version too, but no gain. */
-    if (!find_numbers(xmp, bytes, prefix, "GainMapMax", terms.most))
-        return GAIN_MAP_NONE;
+    if (!find_prefix(xmp, bytes, "http://ns.adobe.com/hdr-gain-map/1.0/", prefix) ||
+        !find_numbers(xmp, bytes, prefix, "GainMapMax", terms.most))
+        return apple_from_xmp(xmp, bytes, apple_headroom, map, error);
     snprintf(is_hdr, sizeof is_hdr, "%s:BaseRenditionIsHDR=\"True", prefix);
     if (memmem(xmp, bytes, is_hdr, strlen(is_hdr)))
         return refuse(error, "a gain map from HDR to SDR, which is not supported");
@@ -252,23 +251,54 @@ static float place(uint32_t at, uint32_t side, uint32_t samples, uint32_t *first
     return (float)(exact - *first);
 }
 
-void gain_map_apply(const struct gain_map *map, const struct gain_raster *raster, uint32_t x,
-                    uint32_t y, uint32_t width, uint32_t height, float rgb[3])
+/* Change SDR to HDR at pixel x, y of a base of width x height. */
+static void apply(const struct gain_map *map, const struct gain_raster *samples, uint32_t x,
+                  uint32_t y, uint32_t width, uint32_t height, float rgb[3])
 {
     uint32_t x0, x1, y0, y1;
-    const float right = place(x, width, raster->width, &x0, &x1);
-    const float down = place(y, height, raster->height, &y0, &y1);
-    const size_t pitch = (size_t)raster->width * raster->channels;
-    const uint8_t *above = raster->pixels + y0 * pitch, *below = raster->pixels + y1 * pitch;
-    x0 *= raster->channels, x1 *= raster->channels;
+    const float right = place(x, width, samples->width, &x0, &x1);
+    const float down = place(y, height, samples->height, &y0, &y1);
+    const uint8_t *above = samples->pixels + y0 * samples->pitch_bytes;
+    const uint8_t *below = samples->pixels + y1 * samples->pitch_bytes;
+    x0 *= samples->channels, x1 *= samples->channels;
 
     for (uint32_t c = 0; c < 3; c++) {
-        const uint32_t from = raster->channels == 3 ? c : 0;
-        const float first = above[x0 + from] + (above[x1 + from] - above[x0 + from]) * right;
-        const float second = below[x0 + from] + (below[x1 + from] - below[x0 + from]) * right;
-        const float code = (first + (second - first) * down) / 255;
-        rgb[c] = (rgb[c] + map->base_offset[c]) *
-                     map->gain[c][(int)(code * (GAIN_STEPS - 1) + 0.5f)] -
+        const uint32_t from = samples->channels == 3 ? c : 0;
+        const float first = (float)above[x0 + from] +
+                            (float)(above[x1 + from] - above[x0 + from]) * right;
+        const float second = (float)below[x0 + from] +
+                             (float)(below[x1 + from] - below[x0 + from]) * right;
+        const float step = (first + (second - first) * down) / 255 * (GAIN_STEPS - 1);
+        rgb[c] = (rgb[c] + map->base_offset[c]) * map->gain[c][(int)(step + 0.5f)] -
                  map->hdr_offset[c];
     }
+}
+
+bool gain_map_put(const struct picture_input *input, const struct gain_map *map,
+                  const struct gain_raster *base, const struct gain_raster *samples,
+                  const struct icc_rgb *colours, const struct icc_rgb *map_colours,
+                  unsigned orientation, uint8_t *pixels, size_t pitch_bytes, struct error *error)
+{
+    const bool convert = map->own_colours && map_colours;
+    const float *to_bt709 = convert ? map_colours->matrix : colours->matrix;
+    const struct photo_place place = photo_upright(input, pixels, pitch_bytes, orientation);
+    float to_map[9];
+    if (convert && !primaries_between(colours->matrix, to_bt709, to_map))
+        return error_set(error, "damaged: impossible colours of the gain map");
+
+    for (uint32_t y = 0; y < base->height; y++) {
+        const uint8_t *from = base->pixels + y * base->pitch_bytes;
+        uint8_t *to = place.first + place.down * (ptrdiff_t)y;
+        for (uint32_t x = 0; x < base->width; x++, to += place.across, from += base->channels) {
+            float rgb[3];
+            for (uint32_t c = 0; c < 3; c++)
+                rgb[c] = colours->curve[from[base->channels == 3 ? c : 0]];
+            if (convert)
+                photo_convert(to_map, rgb);
+            apply(map, samples, x, y, base->width, base->height, rgb);
+            photo_convert(to_bt709, rgb);
+            photo_put_light(input, rgb, 1, to);
+        }
+    }
+    return true;
 }

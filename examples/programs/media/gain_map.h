@@ -9,10 +9,7 @@
 #ifndef GAIN_MAP_H
 #define GAIN_MAP_H
 
-#include "common/error.h"
-
-#include <stddef.h>
-#include <stdint.h>
+#include "icc.h"
 
 enum { GAIN_STEPS = 4096 };
 
@@ -36,14 +33,18 @@ enum gain_map_found gain_map_from_iso(const uint8_t *data, size_t bytes, struct 
 /* Apple's map alone. */
 void gain_map_apple(double headroom, struct gain_map *map);
 
-/* Samples of 8 bits, row after row. */
+/* Samples of 8 bits. */
 struct gain_raster {
-    uint8_t *pixels;
+    const uint8_t *pixels;
+    size_t pitch_bytes;
     uint32_t width, height, channels; /* 1 or 3 */
 };
 
-/* Change SDR to HDR at pixel x, y of a base of width x height. The map is interpolated linearly. */
-void gain_map_apply(const struct gain_map *map, const struct gain_raster *raster, uint32_t x,
-                    uint32_t y, uint32_t width, uint32_t height, float rgb[3]);
+/* Write the HDR picture of `base` and the map's samples. `colours` are those of the base,
+ * `map_colours` those of the map's profile, NULL = none. */
+bool gain_map_put(const struct picture_input *input, const struct gain_map *map,
+                  const struct gain_raster *base, const struct gain_raster *samples,
+                  const struct icc_rgb *colours, const struct icc_rgb *map_colours,
+                  unsigned orientation, uint8_t *pixels, size_t pitch_bytes, struct error *error);
 
 #endif

@@ -17,11 +17,17 @@ const struct picture_kind picture_kind_heif = {
 
 #else
 
-#include "icc.h"
+#include "heif_gain.h"
 #include "photo_planes.h"
 
-#include <libheif/heif.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+/* The `library` of the photograph. */
+struct heif {
+    struct heif_image_handle *handle;
+    struct heif_gain *gain; /* NULL = the picture is PQ or HLG */
+};
 
 static bool fail(struct heif_error cause, struct error *error)
 {
@@ -37,8 +43,13 @@ static bool has_failed(struct heif_error cause)
 static void heif_close(struct picture_input *input)
 {
     struct photo *photo = input->state;
-    if (photo && photo->library)
-        heif_image_handle_release(photo->library);
+    struct heif *heif = photo ? photo->library : NULL;
+    if (heif) {
+        heif_gain_close(&heif->gain);
+        if (heif->handle)
+            heif_image_handle_release(heif->handle);
+        free(heif);
+    }
     free(photo);
     input->state = NULL;
 }
@@ -67,45 +78,68 @@ static struct cicp find_colours(const struct heif_image_handle *handle)
     return cicp;
 }
 
-static bool read_header(struct picture_input *input, const struct heif_image_handle *handle,
-                        struct error *error)
+/* Light by the colours, or by a gain map. */
+static bool choose_light(struct picture_input *input, struct heif *heif, struct error *error)
 {
-    struct photo_planes planes = {.cicp = find_colours(handle)};
-    const struct cicp light = {planes.cicp.primaries, planes.cicp.transfer, 0, true};
-    const int bits = heif_image_handle_get_luma_bits_per_pixel(handle);
-    if (!photo_open(input, "HEIC", &light, bits > 0 ? (unsigned)bits : 0, 16, error))
-        return false;
+    const struct cicp cicp = find_colours(heif->handle),
+                      rgb = {cicp.primaries, cicp.transfer, 0, true};
+    const int bits = heif_image_handle_get_luma_bits_per_pixel(heif->handle);
+    struct photo_planes planes = {.cicp = cicp};
 
-    ((struct photo *)input->state)->cicp = planes.cicp;
-    input->format.alpha = heif_image_handle_has_alpha_channel(handle) &&
-                          input->alpha == PICTURE_ALPHA_STRAIGHT;
-    return photo_planes_ready(&planes, error) &&
-           photo_size(input, heif_image_handle_get_width(handle),
-                      heif_image_handle_get_height(handle), 1, error);
+    if (cicp.transfer == CICP_PQ || cicp.transfer == CICP_HLG) {
+        if (!photo_planes_ready(&planes, error) ||
+            !photo_open(input, "HEIC", &rgb, bits > 0 ? (unsigned)bits : 0, 16, error))
+            return false;
+        ((struct photo *)input->state)->cicp = cicp;
+        input->format.alpha = heif_image_handle_has_alpha_channel(heif->handle) &&
+                              input->alpha == PICTURE_ALPHA_STRAIGHT;
+        return true;
+    }
+
+    heif->gain = heif_gain_open(heif->handle, &cicp, error);
+    if (!heif->gain)
+        return false;
+    input->state = calloc(1, sizeof(struct photo));
+    if (!input->state)
+        return error_set(error, "out of memory");
+    input->format.pixel = COX_PIXEL_RGBA_HALF;
+    snprintf(input->format.text, sizeof input->format.text, "HEIC, gain map up to %.3g x white",
+             heif_gain_headroom(heif->gain));
+    return true;
 }
 
 static bool heif_open(struct picture_input *input, struct error *error)
 {
-    struct heif_image_handle *handle = NULL;
+    struct heif *heif = calloc(1, sizeof *heif);
     struct heif_context *context = heif_context_alloc();
-    if (!context)
+    if (!heif || !context) {
+        free(heif);
+        if (context)
+            heif_context_free(context);
         return error_set(error, "out of memory");
+    }
 
     struct heif_error cause = heif_context_read_from_memory_without_copy(context, input->data,
                                                                          input->bytes, NULL);
     if (!has_failed(cause))
-        cause = heif_context_get_primary_image_handle(context, &handle);
+        cause = heif_context_get_primary_image_handle(context, &heif->handle);
     heif_context_free(context); /* the handle keeps what it needs */
-    if (has_failed(cause))
-        return fail(cause, error);
 
-    if (read_header(input, handle, error)) {
-        ((struct photo *)input->state)->library = handle;
-        return true;
+    bool good = !has_failed(cause) || fail(cause, error);
+    good = good && choose_light(input, heif, error) &&
+           photo_size(input, heif_image_handle_get_width(heif->handle),
+                      heif_image_handle_get_height(heif->handle), 1, error);
+    struct photo *photo = input->state;
+    if (photo)
+        photo->library = heif;
+    if (!good && photo)
+        heif_close(input);
+    else if (!good) {
+        if (heif->handle)
+            heif_image_handle_release(heif->handle);
+        free(heif);
     }
-    heif_close(input);
-    heif_image_handle_release(handle);
-    return false;
+    return good;
 }
 
 /* The planes of a decoded image: R'G'B' in full range, to which libheif converts colour, or luma
@@ -151,11 +185,14 @@ static bool heif_read(struct picture_input *input, uint8_t *pixels, size_t pitch
                       struct error *error)
 {
     const struct photo *photo = input->state;
+    const struct heif *heif = photo->library;
     struct photo_planes planes = {.cicp = photo->cicp};
     struct heif_image *image = NULL;
-    planes.multiplied = heif_image_handle_is_premultiplied_alpha(photo->library);
+    if (heif->gain)
+        return heif_gain_read(heif->gain, heif->handle, input, pixels, pitch_bytes, error);
 
-    const struct heif_error cause = heif_decode_image(photo->library, &image,
+    planes.multiplied = heif_image_handle_is_premultiplied_alpha(heif->handle);
+    const struct heif_error cause = heif_decode_image(heif->handle, &image,
                                                       heif_colorspace_undefined,
                                                       heif_chroma_undefined, NULL);
     if (has_failed(cause))

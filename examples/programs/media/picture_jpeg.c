@@ -162,6 +162,7 @@ struct decoder {
     jmp_buf jump;
     struct error *error;
     struct gain_raster raster;
+    uint8_t *pixels; /* the raster's */
     uint8_t *profile;
     unsigned profile_bytes;
 };
@@ -200,20 +201,20 @@ static bool decode_steps(struct decoder *decoder, struct part part, bool pixels)
         return error_set(decoder->error, "a JPEG of %d channels is not supported",
                          jpeg->num_components);
 
-    *raster = (struct gain_raster){NULL, jpeg->image_width, jpeg->image_height,
+    *raster = (struct gain_raster){NULL, (size_t)jpeg->image_width * (unsigned)jpeg->num_components,
+                                   jpeg->image_width, jpeg->image_height,
                                    (uint32_t)jpeg->num_components};
     if (!pixels)
         return true;
     jpeg_read_icc_profile(jpeg, &decoder->profile, &decoder->profile_bytes);
     jpeg->out_color_space = raster->channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
-    const size_t pitch = (size_t)raster->width * raster->channels;
-    raster->pixels = calloc(raster->height, pitch);
-    if (!raster->pixels)
+    raster->pixels = decoder->pixels = calloc(raster->height, raster->pitch_bytes);
+    if (!decoder->pixels)
         return error_set(decoder->error, "out of memory");
 
     jpeg_start_decompress(jpeg);
     while (jpeg->output_scanline < raster->height) {
-        JSAMPROW row = raster->pixels + jpeg->output_scanline * pitch;
+        JSAMPROW row = decoder->pixels + jpeg->output_scanline * raster->pitch_bytes;
         jpeg_read_scanlines(jpeg, &row, 1);
     }
     return true;
@@ -233,7 +234,7 @@ static bool decode(struct decoder *decoder, struct part part, bool pixels, struc
 
 static void free_decoded(struct decoder *decoder)
 {
-    free(decoder->raster.pixels);
+    free(decoder->pixels);
     free(decoder->profile);
 }
 
@@ -286,52 +287,21 @@ static bool find_colours(const struct decoder *decoder, struct icc_rgb *colours,
            error_set(error, "a JPEG whose ICC profile is not of an RGB matrix and curves");
 }
 
-static void put_pixels(const struct picture_input *input, const struct gain_raster *base,
-                       const struct gain_raster *map, const struct icc_rgb *colours,
-                       const float to_map[9], const float to_bt709[9], uint8_t *pixels,
-                       size_t pitch_bytes)
-{
-    const struct jpeg *jpeg = input->state;
-    const struct photo_place place = photo_upright(input, pixels, pitch_bytes, jpeg->orientation);
-    const uint8_t *from = base->pixels;
-
-    for (uint32_t y = 0; y < base->height; y++) {
-        uint8_t *to = place.first + place.down * (ptrdiff_t)y;
-        for (uint32_t x = 0; x < base->width; x++, to += place.across, from += base->channels) {
-            float rgb[3];
-            for (uint32_t c = 0; c < 3; c++)
-                rgb[c] = colours->curve[from[base->channels == 3 ? c : 0]];
-            photo_convert(to_map, rgb);
-            gain_map_apply(&jpeg->gain, map, x, y, base->width, base->height, rgb);
-            photo_convert(to_bt709, rgb);
-            photo_put_light(input, rgb, 1, to);
-        }
-    }
-}
-
 static bool jpeg_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
                       struct error *error)
 {
-    static const float same[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
     const struct jpeg *jpeg = input->state;
     struct decoder base = {.profile = NULL}, map = {.profile = NULL};
     struct icc_rgb colours, map_colours;
+    const bool own = jpeg->gain.own_colours;
 
-    bool good = decode(&base, jpeg->base, true, error) && decode(&map, jpeg->map, true, error) &&
-                find_colours(&base, &colours, error);
-    if (good && jpeg->gain.own_colours && map.profile_bytes) {
-        float to_map[9];
-        good = find_colours(&map, &map_colours, error) &&
-               (primaries_between(colours.matrix, map_colours.matrix, to_map) ||
-                error_set(error, "damaged JPEG: impossible colours of the gain map"));
-        if (good)
-            put_pixels(input, &base.raster, &map.raster, &colours, to_map, map_colours.matrix,
-                       pixels, pitch_bytes);
-    } else if (good) {
-        put_pixels(input, &base.raster, &map.raster, &colours, same, colours.matrix, pixels,
-                   pitch_bytes);
-    }
-
+    const bool good = decode(&base, jpeg->base, true, error) &&
+                      decode(&map, jpeg->map, true, error) &&
+                      find_colours(&base, &colours, error) &&
+                      (!own || find_colours(&map, &map_colours, error)) &&
+                      gain_map_put(input, &jpeg->gain, &base.raster, &map.raster, &colours,
+                                   own && map.profile ? &map_colours : NULL, jpeg->orientation,
+                                   pixels, pitch_bytes, error);
     free_decoded(&base);
     free_decoded(&map);
     return good;

@@ -28,9 +28,8 @@ const struct picture_kind picture_kind_jxl = {
 /* SDR white of BT.2408, and the intensity that libjxl gives to SDR pictures. */
 static const float white_nits = 203, sdr_nits = 255;
 
-/* The state of a picture; its first member is that of all photographs. */
+/* The `library` of the photograph. */
 struct jxl {
-    struct photo photo;
     bool linear;
     float scale; /* of linear light */
     JxlColorEncoding encoding;
@@ -38,7 +37,10 @@ struct jxl {
 
 static void jxl_close(struct picture_input *input)
 {
-    free(input->state);
+    struct photo *photo = input->state;
+    if (photo)
+        free(photo->library);
+    free(photo);
     input->state = NULL;
 }
 
@@ -79,15 +81,15 @@ static bool choose_light(struct picture_input *input, const JxlBasicInfo *info,
 
     if (!photo_open(input, "JPEG XL", &cicp, info->bits_per_sample, 16, error))
         return false;
-    struct jxl *jxl = realloc(input->state, sizeof *jxl);
+    struct photo *photo = input->state;
+    struct jxl *jxl = photo->library = calloc(1, sizeof *jxl);
     if (!jxl)
         return error_set(error, "out of memory");
-    input->state = jxl;
     jxl->linear = linear;
     jxl->scale = info->intensity_target > sdr_nits ? info->intensity_target / white_nits : 1;
     jxl->encoding = *encoding;
 
-    struct photo_light *light = &jxl->photo.light;
+    struct photo_light *light = &photo->light;
     const enum primaries_match match = primaries_to_bt709(&primaries, light->matrix);
     if (match == PRIMARIES_BROKEN || !primaries_luminance(&primaries, weights))
         return error_set(error, "damaged JPEG XL: impossible primaries");
@@ -145,8 +147,9 @@ static void on_pixels(void *user, size_t x, size_t y, size_t count, const void *
 {
     const struct target *target = user;
     const struct picture_input *input = target->input;
-    const struct jxl *jxl = input->state;
-    const struct photo_light *light = &jxl->photo.light;
+    const struct photo *photo = input->state;
+    const struct jxl *jxl = photo->library;
+    const struct photo_light *light = &photo->light;
     uint8_t *row = target->pixels + y * target->pitch_bytes;
     if (x >= input->format.width || count > input->format.width - x || y >= input->format.height)
         return;
@@ -166,7 +169,8 @@ static void on_pixels(void *user, size_t x, size_t y, size_t count, const void *
 
 static bool decode(JxlDecoder *decoder, struct target *target)
 {
-    const struct jxl *jxl = target->input->state;
+    const struct photo *photo = target->input->state;
+    const struct jxl *jxl = photo->library;
     const JxlPixelFormat format = {4, jxl->linear ? JXL_TYPE_FLOAT : JXL_TYPE_UINT16,
                                    JXL_LITTLE_ENDIAN, 0};
 
