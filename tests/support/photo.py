@@ -2,6 +2,7 @@
 #
 #   python3 photo.py png FILE CURVE PRIMARIES BITS KIND [full|limited]   make a PNG with cICP; KIND: rgb, rgba, grey
 #   python3 photo.py y4m FILE CURVE PRIMARIES BITS full|limited          make 4:4:4 video, coded with BT.2020's matrix
+#   python3 photo.py pfm FILE linear PRIMARIES BITS                      make a PFM
 #   python3 photo.py heic FILE CURVE PRIMARIES BITS full|limited MP4 [ORIENTATION]   put the frame of an MP4 into a HEIC
 #   python3 photo.py judge FILE CURVE PRIMARIES BITS KIND [ORIENTATION]  the largest error of the mapped PNG, in 8-bit
 #                                          codes; it was mapped with clip. KIND: as above, or full or limited for y4m
@@ -9,6 +10,7 @@
 # CURVE is pq, hlg or linear; PRIMARIES bt709, bt2020 or p3.
 #
 # SPDX-License-Identifier: Apache-2.0
+import functools
 import math
 import struct
 import sys
@@ -54,6 +56,7 @@ def solve(m, v):
     return [det(one) / det(m) for one in columns]
 
 
+@functools.lru_cache(None)
 def to_xyz(primaries):
     columns = [(x, y, 1 - x - y) for x, y in XY[primaries]]
     m = [[columns[c][r] for c in range(3)] for r in range(3)]
@@ -105,6 +108,14 @@ def make_png(path, curve, primaries, bits, kind, span="full"):
     with open(path, "wb") as out:
         out.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + cicp)
         out.write(chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def make_pfm(path, _curve, _primaries, bits):
+    most = (1 << bits) - 1
+    rows = (code(x, y, bits) for y in reversed(range(HEIGHT)) for x in range(WIDTH))
+    with open(path, "wb") as out:
+        out.write(f"PF\n{WIDTH} {HEIGHT}\n-1.0\n".encode())
+        out.write(b"".join(struct.pack("<3f", *(v / most for v in rgb)) for rgb in rows))
 
 
 def spans(bits, span):
@@ -212,7 +223,7 @@ def main(what, path, curve, primaries, bits, *more):
     if what == "judge":
         print(judge(path, curve, primaries, int(bits), *more[:1], *map(int, more[1:])))
     else:
-        {"png": make_png, "y4m": make_y4m, "heic": make_heic}[what](path, curve, primaries, int(bits), *more)
+        {"png": make_png, "y4m": make_y4m, "pfm": make_pfm, "heic": make_heic}[what](path, curve, primaries, int(bits), *more)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,6 @@ static JxlDecoder *begin(const struct picture_input *input, int events)
         return NULL;
     JxlDecoderSubscribeEvents(decoder, events);
     JxlDecoderSetInput(decoder, input->data, input->bytes);
-    JxlDecoderCloseInput(decoder);
     return decoder;
 }
 
