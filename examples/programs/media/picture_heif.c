@@ -123,9 +123,8 @@ static bool heif_open(struct picture_input *input, struct error *error)
                                                                          input->bytes, NULL);
     if (!has_failed(cause))
         cause = heif_context_get_primary_image_handle(context, &heif->handle);
-    heif_context_free(context); /* the handle keeps what it needs */
-
-    bool good = !has_failed(cause) || fail(cause, error);
+    bool good = !has_failed(cause) || fail(cause, error); /* the context owns the message */
+    heif_context_free(context);                           /* the handle keeps what it needs */
     good = good && choose_light(input, heif, error) &&
            photo_size(input, heif_image_handle_get_width(heif->handle),
                       heif_image_handle_get_height(heif->handle), 1, error);
