@@ -8,7 +8,7 @@
 #
 # WAY: xmp, list (XMP with a list for each channel), iso, colours (ISO, the map in its own colours), p3 (XMP, the
 # picture in P3), apple (XMP), heic, notes (Apple's notes in Exif), grey (a grey picture), none (no map), hdr (the map leads to
-# SDR).
+# SDR), loose (XMP, and no list of the pictures).
 #
 # The JPEGs have flat blocks, quantised by 1: what is decoded is exact.
 #
@@ -140,7 +140,7 @@ def profile_p3():
 
 
 def make_jpeg(path, way, orientation="1"):
-    channels = 1 if way in ("apple", "notes", "xmp", "hdr", "grey") else 3
+    channels = 1 if way in ("apple", "notes", "xmp", "hdr", "grey", "loose") else 3
     names = segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0" + (apple(way == "apple") if way in ("apple", "notes") else adobe(way)))
     if way in ("iso", "colours"):
         names = segment(0xE2, iso(way)) + (profile_p3() if way == "colours" else b"")
@@ -151,11 +151,11 @@ def make_jpeg(path, way, orientation="1"):
         mpf = b"MPF\0MM\0*\0\0\0\x08" + struct.pack(">H", 1) + struct.pack(">HHII", 0xB002, 7, 32, 26) + bytes(4) + entries
         segments = segment(0xE1, b"Exif\0\0" + exif(int(orientation), way == "notes"))
         segments += profile_p3() if way == "p3" else b""
-        segments += segment(0xE2, mpf) if way != "none" else b""
+        segments += segment(0xE2, mpf) if way not in ("none", "loose") else b""
         return coded(WIDTH, HEIGHT, 1 if way == "grey" else 3, base, segments)
 
     size = len(first(0, 0))
-    place = first(0, 0).find(b"MPF\0") + 4
+    place = first(0, 0).find(b"MPF\0") + 4  # in loose there is none
     with open(path, "wb") as out:
         out.write(first(size, size - place) + (gains if way != "none" else b""))
 
@@ -239,8 +239,8 @@ def light(x, y, way):
             share = code / 4.5 if code < 0.081 else ((code + 0.099) / 1.099) ** (1 / 0.45)
             rgb[c] *= 1 + (HEADROOM - 1) * share
             continue
-        one = 0 if way in ("xmp", "grey", "p3") else c  # attributes name one number for all channels
-        code = map_at(x, y, 0 if way in ("xmp", "grey") else c)
+        one = 0 if way in ("xmp", "grey", "p3", "loose") else c  # attributes name one number for all channels
+        code = map_at(x, y, 0 if way in ("xmp", "grey", "loose") else c)
         stops = LEAST[one] + (MOST[one] - LEAST[one]) * code ** (1 / GAMMA[one])
         rgb[c] = (rgb[c] + BASE_OFFSET) * 2**stops - HDR_OFFSET
     return photo.solve(to_bt709, photo.times(photo.to_xyz("p3"), rgb)) if way in P3 else rgb

@@ -87,6 +87,19 @@ static const char *primaries_name(unsigned number)
     }
 }
 
+/* Whether the first box names the brand. */
+static bool has_brand(const uint8_t *data, size_t bytes, const char *brand)
+{
+    if (bytes < 16 || memcmp(data + 4, "ftyp", 4) != 0)
+        return false;
+
+    const size_t box = (size_t)data[2] << 8 | data[3];
+    for (size_t at = 8; at + 4 <= box && at + 4 <= bytes; at += 4)
+        if (!memcmp(data + at, brand, 4))
+            return true;
+    return false;
+}
+
 enum photo_brand photo_brand(const uint8_t *data, size_t bytes)
 {
     static const char *const pictures[] = {"avif", "heic", "heix", "heim", "heis", "mif1", "miaf"};
@@ -99,11 +112,7 @@ enum photo_brand photo_brand(const uint8_t *data, size_t bytes)
     if (!found)
         return PHOTO_BRAND_NONE;
 
-    const size_t box = (size_t)data[2] << 8 | data[3];
-    for (size_t at = 8; at + 4 <= box && at + 4 <= bytes; at += 4)
-        if (!memcmp(data + at, "avif", 4))
-            return PHOTO_BRAND_AVIF;
-    return PHOTO_BRAND_HEIF;
+    return has_brand(data, bytes, "avif") ? PHOTO_BRAND_AVIF : PHOTO_BRAND_HEIF;
 }
 
 /* Fill the curve: codes of 16 bits, whose full or limited range is that of `bits`. */
@@ -138,12 +147,16 @@ bool photo_open(struct picture_input *input, const char *what, const struct cicp
     double weights[3] = {0};
     const unsigned number = cicp->primaries == CICP_UNKNOWN ? 9 : cicp->primaries;
 
+    const bool hdr = cicp->transfer == CICP_PQ || cicp->transfer == CICP_HLG;
+    if (!hdr && has_brand(input->data, input->bytes, "tmap"))
+        return error_set(error, "the %s picture is HDR by a gain map, which is not supported",
+                         what);
     if (cicp->transfer == CICP_UNKNOWN)
         return error_set(error,
                          "the %s picture does not say that it is HDR: its colours name "
                          "neither PQ nor HLG",
                          what);
-    if (cicp->transfer != CICP_PQ && cicp->transfer != CICP_HLG)
+    if (!hdr)
         return error_set(error, "the %s picture is SDR (transfer: %s); only PQ and HLG are mapped",
                          what, photo_transfer_name(cicp->transfer));
     if (!photo_primaries(number, &primaries))

@@ -1,8 +1,9 @@
 /* JPEG pictures with a gain map, through libjpeg: Ultra HDR, ISO 21496-1, and Apple's.
  *
- * The file has two JPEGs, as the Multi-Picture Format (CIPA DC-007) lists them: the SDR picture, and
- * the gain map, which names its numbers.
+ * The file has two JPEGs: the SDR picture, and the gain map, which names its numbers. The
+ * Multi-Picture Format (CIPA DC-007) lists them; without such a list they are searched for.
  * SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include "picture_kinds.h"
 
 #include <string.h>
@@ -38,9 +39,10 @@ struct part {
     size_t bytes;
 };
 
-/* What a segment of the part holds; empty if it has none. */
+/* What the segments of a part hold; empty if it has none. */
 struct segments {
     struct part xmp, exif, mpf, iso;
+    size_t end; /* where the coded pixels begin */
 };
 
 struct jpeg {
@@ -71,7 +73,7 @@ static void take_segment(struct part segment, const char *name, size_t name_byte
 static struct segments find_segments(struct part part)
 {
     enum { APP1 = 0xe1, APP2 = 0xe2, SOS = 0xda };
-    struct segments found = {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
+    struct segments found = {.end = part.bytes};
 
     for (size_t at = 2; part.bytes - at >= 4 && part.data[at] == 0xff;) {
         const uint8_t marker = part.data[at + 1];
@@ -80,8 +82,10 @@ static struct segments find_segments(struct part part)
             at++;
             continue;
         }
-        if (marker == SOS || length < 2 || length > part.bytes - at - 2)
+        if (marker == SOS || length < 2 || length > part.bytes - at - 2) {
+            found.end = at;
             break;
+        }
 
         const struct part segment = {part.data + at + 4, length - 2};
         if (marker == APP1) {
@@ -130,23 +134,54 @@ static bool find_part(const struct picture_input *input, struct part mpf, uint32
     return false;
 }
 
+/* The next JPEG from `*at` on. Coded pixels have no such bytes. */
+static bool search_part(const struct picture_input *input, size_t *at, struct part *out)
+{
+    const uint8_t *found = memmem(input->data + *at, input->bytes - *at, "\xff\xd8\xff", 3);
+    if (!found)
+        return false;
+
+    const size_t offset = (size_t)(found - input->data);
+    *out = (struct part){found, input->bytes - offset};
+    *at = offset + 3;
+    return true;
+}
+
+/* What a part says of itself as a gain map. */
+static enum gain_map_found read_map(struct jpeg *jpeg, double headroom, struct error *error)
+{
+    if (!jpeg_matches(jpeg->map.data, jpeg->map.bytes))
+        return GAIN_MAP_NONE;
+
+    const struct segments map = find_segments(jpeg->map);
+    const enum gain_map_found found = gain_map_from_iso(map.iso.data, map.iso.bytes, &jpeg->gain,
+                                                        error);
+    if (found != GAIN_MAP_NONE)
+        return found;
+    return gain_map_from_xmp((const char *)map.xmp.data, map.xmp.bytes, headroom, &jpeg->gain,
+                             error);
+}
+
 /* Find the gain map. */
 static bool find_map(struct picture_input *input, struct error *error)
 {
+    enum { PARTS_MAX = 16 };
     struct jpeg *jpeg = input->state;
     const struct segments base = find_segments(jpeg->base);
     const double headroom = exif_apple_headroom(base.exif.data, base.exif.bytes);
     enum gain_map_found found = GAIN_MAP_NONE;
     jpeg->orientation = exif_orientation(base.exif.data, base.exif.bytes);
 
-    for (uint32_t n = 1; found == GAIN_MAP_NONE && find_part(input, base.mpf, n, &jpeg->map); n++) {
-        if (!jpeg_matches(jpeg->map.data, jpeg->map.bytes))
-            continue;
-        const struct segments map = find_segments(jpeg->map);
-        found = gain_map_from_iso(map.iso.data, map.iso.bytes, &jpeg->gain, error);
-        if (found == GAIN_MAP_NONE)
-            found = gain_map_from_xmp((const char *)map.xmp.data, map.xmp.bytes, headroom,
-                                      &jpeg->gain, error);
+    for (uint32_t n = 1; n < PARTS_MAX && found == GAIN_MAP_NONE; n++) {
+        if (!find_part(input, base.mpf, n, &jpeg->map))
+            break;
+        found = read_map(jpeg, headroom, error);
+    }
+    size_t at = base.end;
+    for (uint32_t n = 1; n < PARTS_MAX && found == GAIN_MAP_NONE; n++) {
+        if (!search_part(input, &at, &jpeg->map))
+            break;
+        found = read_map(jpeg, headroom, error);
     }
     if (found == GAIN_MAP_NONE)
         error_set(error, "the JPEG picture is SDR: it has no gain map");
