@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "exif.h"
+
 #ifdef COX_HAVE_HEIF
 
 #include "heif_gain.h"
-#include "exif.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,4 @@ void heif_gain_close(struct heif_gain **gain)
     *gain = NULL;
 }
 
-#else
-typedef int heif_gain_unused; /* ISO C wants something here */
 #endif

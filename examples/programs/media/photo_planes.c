@@ -10,20 +10,25 @@ enum { MATRIX_RGB = 0, MATRIX_YCGCO = 8 };
 
 bool photo_planes_ready(struct photo_planes *planes, struct error *error)
 {
+    /* A matrix without a name is that of BT.601, as libavif writes and reads it. */
     static const struct {
         unsigned number;
         float red, blue;
-    } known[] = {
-        {1, 0.2126f, 0.0722f}, {4, 0.30f, 0.11f},     {5, 0.299f, 0.114f}, {6, 0.299f, 0.114f},
-        {7, 0.212f, 0.087f},   {9, 0.2627f, 0.0593f}, {0, 0, 0},           {MATRIX_YCGCO, 0, 0}};
+    } known[] = {{1, 0.2126f, 0.0722f},
+                 {4, 0.30f, 0.11f},
+                 {5, 0.299f, 0.114f},
+                 {6, 0.299f, 0.114f},
+                 {CICP_UNKNOWN, 0.299f, 0.114f},
+                 {7, 0.212f, 0.087f},
+                 {9, 0.2627f, 0.0593f},
+                 {0, 0, 0},
+                 {MATRIX_YCGCO, 0, 0}};
     enum { BY_PRIMARIES = 12 };
     struct cicp *cicp = &planes->cicp;
     struct primaries primaries;
     double weights[3];
 
-    /* Without a name: as the primaries have it, which BT.2020 and BT.709 do. */
-    const bool by_primaries = cicp->matrix == BY_PRIMARIES || cicp->matrix == CICP_UNKNOWN;
-    if (by_primaries &&
+    if (cicp->matrix == BY_PRIMARIES &&
         photo_primaries(cicp->primaries == CICP_UNKNOWN ? 9 : cicp->primaries, &primaries) &&
         primaries_luminance(&primaries, weights)) {
         planes->weights[0] = (float)weights[0];
