@@ -134,6 +134,7 @@ static bool heif_open(struct picture_input *input, struct error *error)
     if (!good && photo)
         heif_close(input);
     else if (!good) {
+        heif_gain_close(&heif->gain);
         if (heif->handle)
             heif_image_handle_release(heif->handle);
         free(heif);
