@@ -120,7 +120,7 @@ printf '#?RADIANCE\nFORMAT=\033[2J\377\n\n-Y 1 +X 1\n\001\001\001\200' >"$work/e
 refuses 1 'nothing.exr: cannot be opened: No such file' 'a missing file' nothing.exr -o a.png
 refuses 1 'empty.exr: the file is empty' 'an empty file' "$work/empty.exr" -o a.png
 refuses 1 'not a supported picture format' 'a text' "$work/text.exr" -o a.png
-refuses 1 'a PNG picture: not a supported picture format' 'a PNG' "$work/a.hdr" -o a.png
+refuses 1 'damaged or truncated PNG' 'the beginning of a PNG' "$work/a.hdr" -o a.png
 refuses 1 'not a supported picture' 'noise' "$work/noise.pfm" -o a.png
 refuses 1 'is a directory' 'a folder' "$work" -o a.png
 refuses 1 'has no pixels' 'a PFM without pixels' "$work/zero.pfm" -o a.png

@@ -1,8 +1,8 @@
-/* Fuzz target: pictures in PFM, Radiance and OpenEXR. A picture is refused with one line, or it is read, and
+/* Fuzz target: pictures in all kinds. A picture is refused with one line, or it is read, and
  * nothing is written beyond its rows.
  *
  * For OpenEXR the target covers this project's part: the choice of part, windows, channels and chunks, and the
- * unpacking. OpenEXRCore, which reads and decompresses, is not instrumented.
+ * unpacking. OpenEXRCore, which reads and decompresses, is not instrumented. Nor are the libraries of photographs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "media/picture.h"
 #include "fuzz.h"
@@ -102,5 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size >= 1 && data[0] == 'P') /* PFM */
         return fuzz_picture(data, size, size / 4);
-    return 0;
+
+    /* Photographs: one block may stand for the whole picture. */
+    return fuzz_picture(data, size, PICTURE_PIXELS_MAX);
 }

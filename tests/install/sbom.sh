@@ -29,6 +29,10 @@ for library in $(readelf -dW "$@" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' | so
     libOpenCL.so.*) name='OpenCL ICD loader' ;;
     libpng*.so.*) name=libpng ;;
     libOpenEXRCore*) name=OpenEXR ;;
+    libavif.so.*) name=libavif ;;
+    libheif.so.*) name=libheif ;;
+    libjxl.so.*) name=libjxl ;;
+    libjpeg.so.*) name=libjpeg ;;
     libjansson.so.*) name=Jansson ;;
     libsqlite3.so.*) name=SQLite ;;
     *) name=$library ;;

@@ -60,4 +60,5 @@ def main(what, path, *more):
     return f"{255 * max(wrong):.3f}"
 
 
-print(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    print(main(*sys.argv[1:]))

@@ -21,25 +21,10 @@ static bool exr_matches(const uint8_t *data, size_t bytes)
 
 #ifndef COX_HAVE_OPENEXR
 
-static bool exr_open(struct picture_input *input, struct error *error)
-{
-    (void)input;
-    return error_set(error,
-                     "an OpenEXR picture, but this program was built without OpenEXR (Debian: "
-                     "libopenexr-dev); it reads Radiance .hdr and PFM");
-}
-
-static bool exr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
-                     struct error *error)
-{
-    (void)input, (void)pixels, (void)pitch_bytes;
-    return error_set(error, "this program was built without OpenEXR");
-}
-
-static void exr_close(struct picture_input *input)
-{
-    (void)input;
-}
+const struct picture_kind picture_kind_exr = {
+    .matches = exr_matches,
+    .missing = "an OpenEXR picture, but this program was built without OpenEXR (Debian: "
+               "libopenexr-dev)"};
 
 #else
 
@@ -766,6 +751,6 @@ static bool exr_read(struct picture_input *input, uint8_t *pixels, size_t pitch_
     return good;
 }
 
-#endif
+const struct picture_kind picture_kind_exr = {exr_matches, exr_open, exr_read, exr_close, NULL};
 
-const struct picture_kind picture_kind_exr = {exr_matches, exr_open, exr_read, exr_close};
+#endif

@@ -297,4 +297,4 @@ static void hdr_close(struct picture_input *input)
     free(hdr);
 }
 
-const struct picture_kind picture_kind_hdr = {hdr_matches, hdr_open, hdr_read, hdr_close};
+const struct picture_kind picture_kind_hdr = {hdr_matches, hdr_open, hdr_read, hdr_close, NULL};

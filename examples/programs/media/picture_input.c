@@ -17,8 +17,9 @@
 /* More than any picture that is accepted: four float channels, and as much again for others. */
 static const uint64_t file_bytes_max = PICTURE_PIXELS_MAX * 32;
 
-static const struct picture_kind *const kinds[] = {&picture_kind_exr, &picture_kind_hdr,
-                                                   &picture_kind_pfm};
+static const struct picture_kind *const kinds[] = {
+    &picture_kind_exr,  &picture_kind_hdr,  &picture_kind_pfm, &picture_kind_png,
+    &picture_kind_avif, &picture_kind_heif, &picture_kind_jxl, &picture_kind_jpeg};
 
 /* Read a descriptor to its end. Its first `there` bytes have been read already and are in `seen`.
  * `expected` is its size, 0 if that is unknown. */
@@ -78,8 +79,7 @@ static const char *foreign_kind(const uint8_t *data, size_t bytes)
         const char *magic;
         size_t bytes;
         const char *name;
-    } known[] = {{"\x89PNG", 4, "a PNG picture"}, {"\xff\xd8\xff", 3, "a JPEG picture"},
-                 {"GIF8", 4, "a GIF picture"},    {"II*", 3, "a TIFF picture"},
+    } known[] = {{"GIF8", 4, "a GIF picture"},    {"II*", 3, "a TIFF picture"},
                  {"MM\0*", 4, "a TIFF picture"},  {"BM", 2, "a BMP picture"},
                  {"YUV4MPEG2", 9, "a y4m video"}, {"\x1a\x45\xdf\xa3", 4, "a Matroska video"},
                  {"P6", 2, "a PPM picture"},      {"P5", 2, "a PGM picture"},
@@ -95,18 +95,29 @@ static const char *foreign_kind(const uint8_t *data, size_t bytes)
     return bytes >= 12 && !memcmp(data + 4, "ftyp", 4) ? "an MP4 video" : NULL;
 }
 
+const struct picture_kind *picture_kind_of(const uint8_t *data, size_t bytes)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i]->matches(data, bytes))
+            return kinds[i];
+    return NULL;
+}
+
 /* The kind of the content. NULL if this program does not read it: `error` says why. */
 static const struct picture_kind *kind_of(const uint8_t *data, size_t bytes, struct error *error)
 {
-    static const char not_ours[] = "not a supported picture format (OpenEXR, Radiance .hdr, PFM)";
+    static const char not_ours[] = "not a supported picture format (OpenEXR, Radiance .hdr, "
+                                   "PFM, PNG, AVIF, HEIC, JPEG XL, JPEG)";
 
     if (!bytes) {
         error_set(error, "the file is empty");
         return NULL;
     }
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (kinds[i]->matches(data, bytes))
-            return kinds[i];
+    const struct picture_kind *kind = picture_kind_of(data, bytes);
+    if (kind && !kind->open)
+        error_set(error, "%s", kind->missing);
+    if (kind)
+        return kind->open ? kind : NULL;
 
     const char *foreign = foreign_kind(data, bytes);
     if (foreign)

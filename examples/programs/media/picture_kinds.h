@@ -10,13 +10,14 @@ struct picture_kind {
     bool (*matches)(const uint8_t *data, size_t bytes);
 
     /* Read the header: fill `format`, except `frames`, and `state`. On failure nothing is left
-     * allocated. */
+     * allocated. NULL: this program was built without the library, as `missing` says. */
     bool (*open)(struct picture_input *input, struct error *error);
 
     /* Decode the whole picture. */
     bool (*read)(struct picture_input *input, uint8_t *pixels, size_t pitch_bytes,
                  struct error *error);
     void (*close)(struct picture_input *input);
+    const char *missing;
 };
 
 struct picture_input {
@@ -34,6 +35,14 @@ struct picture_input {
 extern const struct picture_kind picture_kind_exr;
 extern const struct picture_kind picture_kind_hdr;
 extern const struct picture_kind picture_kind_pfm;
+extern const struct picture_kind picture_kind_png;
+extern const struct picture_kind picture_kind_avif;
+extern const struct picture_kind picture_kind_heif;
+extern const struct picture_kind picture_kind_jxl;
+extern const struct picture_kind picture_kind_jpeg;
+
+/* The kind of the content; NULL = none of them. */
+const struct picture_kind *picture_kind_of(const uint8_t *data, size_t bytes);
 
 /* False, and `error` says why, if the size is not sane. */
 bool picture_check_size(int64_t width, int64_t height, struct error *error);

@@ -133,4 +133,4 @@ static void pfm_close(struct picture_input *input)
     free(input->state);
 }
 
-const struct picture_kind picture_kind_pfm = {pfm_matches, pfm_open, pfm_read, pfm_close};
+const struct picture_kind picture_kind_pfm = {pfm_matches, pfm_open, pfm_read, pfm_close, NULL};

@@ -130,3 +130,17 @@ bool primaries_luminance(const struct primaries *of, double weights[3])
     memcpy(weights, xyz + 3, 3 * sizeof *weights);
     return weights[1] > 1e-3;
 }
+
+bool primaries_between(const float from[9], const float to[9], float matrix[9])
+{
+    double source[9], target[9], inverse[9], result[9];
+    for (int i = 0; i < 9; i++)
+        source[i] = (double)from[i], target[i] = (double)to[i];
+    if (!invert(target, inverse))
+        return false;
+
+    multiply(inverse, source, result);
+    for (int i = 0; i < 9; i++)
+        matrix[i] = (float)result[i];
+    return true;
+}

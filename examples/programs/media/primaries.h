@@ -20,6 +20,9 @@ enum primaries_match {
  * Bradford's adaptation (ICC.1:2010, annex E) if the white points differ. */
 enum primaries_match primaries_to_bt709(const struct primaries *from, float matrix[9]);
 
+/* The matrix from one RGB to another, by their matrices to BT.709. False: the second has no inverse. */
+bool primaries_between(const float from[9], const float to[9], float matrix[9]);
+
 /* The weights of R, G and B in the luminance. False for impossible primaries. */
 bool primaries_luminance(const struct primaries *of, double weights[3]);
 

@@ -17,8 +17,7 @@ static bool begins(const uint8_t *bytes, size_t count, const char *with)
 
 static bool is_picture(const uint8_t *bytes, size_t count)
 {
-    return picture_kind_exr.matches(bytes, count) || picture_kind_hdr.matches(bytes, count) ||
-           picture_kind_pfm.matches(bytes, count);
+    return picture_kind_of(bytes, count) != NULL;
 }
 
 static enum video_kind kind_of(const char *path, const uint8_t *bytes, size_t count)

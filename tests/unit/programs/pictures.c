@@ -298,7 +298,7 @@ Test(picture, what_is_no_picture_is_named)
                  {"empty.exr", "", "empty"},
                  {"text.exr", "hello, world\n", "not a supported picture"},
                  {"one", "P", "not a supported picture"},
-                 {"png.exr", "\x89PNG\r\n\x1a\n", "a PNG picture"},
+                 {"png.exr", "\x89PNG\r\n\x1a\n", "damaged or truncated PNG"},
                  {"/dev/null", NULL, "empty"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct picture_input *input = (void *)1;
