@@ -101,14 +101,8 @@ run 0 'a crop that leaves nothing' "$work/crop.mkv" -o null:
 contains out '^video .*: 96 x 64'
 clean
 
-# --- Photographs and odd sizes ---
+# --- Odd sizes ---
 
-for kind in heic:HEIC mif1:HEIC avif:AVIF; do
-    printf '\0\0\0\034ftyp%s\0\0\0\0mif1heic%s' "${kind%:*}" "$(printf '%4000s' '')" >"$work/photograph"
-    for output in a.png a.mkv; do
-        refuses 1 "photograph: it is a photograph \(${kind#*:}\)" "$kind to $output" "$work/photograph" -o $output
-    done
-done
 printf 'YUV4MPEG2 W37 H21 F25:1 Ip A1:1 C420p10\nFRAME\n%2390s' '' >"$work/odd.y4m"
 refuses 1 'encoder libx264 does not accept frames of 37 x 21 pixels.*; use --scale 38x22' 'an odd size' \
     "$work/odd.y4m" -o a.mkv

@@ -154,27 +154,3 @@ int peek_open(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count)
     forget();
     return fd;
 }
-
-/* Of a brand of ISO base media files (ISO/IEC 23008-12). */
-static const char *brand_name(const uint8_t *brand)
-{
-    static const char *const names[][2] = {{"heic", "HEIC"}, {"heix", "HEIC"}, {"heim", "HEIC"},
-                                           {"heis", "HEIC"}, {"avif", "AVIF"}, {"mif1", "HEIF"}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (!memcmp(brand, names[i][0], 4))
-            return names[i][1];
-    return NULL;
-}
-
-const char *peek_photograph(const uint8_t *bytes, size_t count)
-{
-    if (count < 16 || memcmp(bytes + 4, "ftyp", 4) != 0)
-        return NULL;
-
-    const size_t end = (size_t)bytes[2] << 8 | bytes[3];
-    const char *name = brand_name(bytes + 8);
-    for (size_t at = 16; name && !strcmp(name, "HEIF") && at + 4 <= end && at + 4 <= count; at += 4)
-        if (brand_name(bytes + at))
-            name = brand_name(bytes + at);
-    return name;
-}

@@ -23,7 +23,4 @@ bool peek_look(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count);
  * descriptor. The descriptor of "-" is STDIN_FILENO itself: do not close it. */
 int peek_open(const char *path, uint8_t bytes[PEEK_BYTES], size_t *count);
 
-/* "HEIC", "AVIF" or "HEIF" if the file is such a photograph, else NULL. */
-const char *peek_photograph(const uint8_t *bytes, size_t count);
-
 #endif

@@ -89,9 +89,6 @@ static const char *foreign_kind(const uint8_t *data, size_t bytes)
         if (bytes >= known[i].bytes && !memcmp(data, known[i].magic, known[i].bytes))
             return known[i].name;
 
-    const char *photograph = peek_photograph(data, bytes);
-    if (photograph)
-        return photograph;
     return bytes >= 12 && !memcmp(data + 4, "ftyp", 4) ? "an MP4 video" : NULL;
 }
 

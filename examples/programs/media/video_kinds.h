@@ -62,7 +62,6 @@ struct video_reader {
 struct video_input {
     const struct video_reader *reader;
     const char *path;         /* during open only */
-    const char *photograph;   /* peek_photograph's name; NULL = it is none */
     const uint32_t *stream;   /* during open only: of struct video_raw; NULL = the best one */
     int watch_fd;             /* of the file; -1 = it is not watched */
     struct file_state opened; /* when it was opened */

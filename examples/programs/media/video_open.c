@@ -66,16 +66,6 @@ static bool fail_unknown(const uint8_t *bytes, size_t count, struct error *error
                      "--size and --format)");
 }
 
-/* libav may take a tile of such a photograph for all of it. AVIF rarely has tiles. */
-static bool fail_photograph(const char *photograph, struct error *error)
-{
-    return error_set(
-        error,
-        "it is a photograph (%s), which is not supported; convert it first, with ffmpeg "
-        "7.1 or later: ffmpeg -i IN -pix_fmt yuv444p10le -strict -1 OUT.y4m",
-        photograph);
-}
-
 /* Set `reader` by the content. */
 static bool choose_kind(struct video_input *input, const char *path, struct error *error)
 {
@@ -85,10 +75,6 @@ static bool choose_kind(struct video_input *input, const char *path, struct erro
         input->reader = &video_reader_y4m; /* opening it reports why it cannot be read */
         return true;
     }
-
-    input->photograph = peek_photograph(bytes, count);
-    if (input->photograph && strcmp(input->photograph, "AVIF"))
-        return fail_photograph(input->photograph, error);
 
     switch (kind_of(path, bytes, count)) {
     case VIDEO_KIND_Y4M:
@@ -182,12 +168,8 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
         goto fail;
     if (input->reader->from_source && !video_source_open(&input->source, path, error))
         goto fail;
-    if (!open_reader(input, error)) {
-        const struct error why = *error;
-        if (input->photograph)
-            error_set(error, "it is a photograph (%s): %s", input->photograph, why.text);
+    if (!open_reader(input, error))
         goto fail;
-    }
 
     input->path = NULL;
     input->stream = NULL;
