@@ -1,6 +1,6 @@
 #!/bin/sh
-# cox-tonemap --judge: its figures against those of tests/support/judge.py in double precision, in text and in the
-# statistics; references that end, are damaged, or are no SDR video of the film's size.
+# cox-tonemap --judge: its figures, in text and in the statistics, against those of tests/support/judge.py in double
+# precision. References that end, are damaged, or are no SDR video of the film's size.
 #   sh judge.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words

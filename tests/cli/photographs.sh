@@ -1,6 +1,6 @@
 #!/bin/sh
 # Photographs: PNG with cICP, AVIF, HEIC, JPEG XL, and JPEG and HEIC with gain maps. A ramp of grey and patches of colour
-# become what they stand for, in double precision, within half a code of 8 bits. They are upright. SDR is refused.
+# get the codes of a computation in double precision, within half a code of 8 bits. They are upright. SDR is refused.
 #   sh photographs.sh BIN_DIR SOURCE_DIR
 # SPDX-License-Identifier: Apache-2.0
 . "$(dirname "$0")/../support/tonemap.sh"

@@ -103,6 +103,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size >= 1 && data[0] == 'P') /* PFM */
         return fuzz_picture(data, size, size / 4);
 
-    /* Photographs: one block may stand for the whole picture. */
+    /* Photographs: one block may code the whole picture. */
     return fuzz_picture(data, size, PICTURE_PIXELS_MAX);
 }

@@ -1,4 +1,4 @@
-/* What Exif says of a photograph: how it is turned, and the headroom of Apple's gain maps.
+/* What is read from a photograph's Exif: how it is turned, and the headroom of Apple's gain maps.
  * `data` begins with its TIFF header.
  * Thread-safety: pure.
  * SPDX-License-Identifier: Apache-2.0 */

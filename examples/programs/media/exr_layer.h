@@ -24,7 +24,7 @@ struct exr_layer {
 /* Find the layer that `wanted` names: by its name, its part's name, or the last word of either.
  *
  * NULL = the main layer. This is the unnamed layer of a part without a name, or a layer or part
- * called Combined, beauty or rgba. If there is none, it is the first layer with colours.
+ * called Combined, beauty or rgba. Without such a layer, it is the first one with colours.
  *
  * The text of an error lists the layers if `wanted` is not among them. */
 bool exr_layer_find(exr_const_context_t context, const char *wanted, struct exr_layer *layer,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "frame_damage.h"
 
-/* Frames come out in the order of their times: at most so many packets later than others. */
+/* Frames come out in the order of their times, at most this many packets later than others. */
 enum { REORDERED_MAX = 16 };
 
 static struct frame_damage_packet *packet_of(struct frame_damage *damage, uint64_t n)

@@ -46,7 +46,7 @@ static enum gain_map_found use(const struct terms *terms, struct gain_map *map, 
 
 /* --- XMP -------------------------------------------------------------------------------------- */
 
-/* The prefix that stands for a namespace: xmlns:PREFIX="NAMESPACE". */
+/* The prefix of a namespace: xmlns:PREFIX="NAMESPACE". */
 static bool find_prefix(const char *xmp, size_t bytes, const char *namespace, char prefix[32])
 {
     const char *at = memmem(xmp, bytes, namespace, strlen(namespace));

@@ -50,7 +50,7 @@ struct libav {
     struct frame_gaps gaps;
     struct frame_damage damage;     /* that reading went on after */
     uint64_t harms;                 /* of `complaints`, up to the last frame */
-    char harm[LIBAV_MESSAGE_BYTES]; /* at the first place of the damage; "" = there is none */
+    char harm[LIBAV_MESSAGE_BYTES]; /* at the first place of the damage; "" = undamaged */
     int64_t harm_position;          /* of that place, in the file */
     bool harmed;                    /* some of it is behind the film's beginning */
     uint32_t unread;                /* packets that could not be read */

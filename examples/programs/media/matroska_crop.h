@@ -12,8 +12,8 @@ struct matroska_crop {
     uint64_t display_width, display_height; /* of the cropped picture; 0 = not given */
 };
 
-/* The crop of the video track with this number, counted from 0 among the video tracks. False: there is
- * none, or the file is no Matroska. */
+/* The crop of the video track with this number, counted from 0 among the video tracks. False: that
+ * track has no crop, or the file is no Matroska. */
 bool matroska_crop(const char *path, uint32_t video, struct matroska_crop *crop);
 
 #endif

@@ -48,7 +48,7 @@ bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLA
 
 struct muxed_written {
     uint64_t bytes;   /* of the file */
-    uint64_t damaged; /* packets of the source: they are copied as they are, or cannot be read */
+    uint64_t damaged; /* packets of the source: copied unchanged, or unreadable */
 };
 
 /* Write what the encoder still holds and the rest of what is copied, and give the file its name.

@@ -40,8 +40,8 @@ struct photo {
 /* Primaries of H.273. False: it does not define them, or they are not read. */
 bool photo_primaries(unsigned number, struct primaries *out);
 
-/* Make the state of an input from its colours, and describe it: `what` is "AVIF", `width` and
- * `height` are as stored. `rgb_bits`, of limited range only: bits of coded R'G'B'. Refuses SDR. */
+/* Make the state of an input from its colours, and describe it; `what` is "AVIF", for instance.
+ * `rgb_bits`, of limited range only: bits of coded R'G'B'. Refuses SDR. */
 bool photo_open(struct picture_input *input, const char *what, const struct cicp *cicp,
                 unsigned bits, unsigned rgb_bits, struct error *error);
 

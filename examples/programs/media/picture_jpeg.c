@@ -61,7 +61,7 @@ static uint32_t number(const uint8_t *at, unsigned size, bool little_endian)
     return value;
 }
 
-/* Set `out` to what follows `name` in the segment, if it is such a one and the first. */
+/* Set `out` to what follows `name` in the first segment that begins with it. */
 static void take_segment(struct part segment, const char *name, size_t name_bytes, struct part *out)
 {
     if (!out->data && segment.bytes >= name_bytes && !memcmp(segment.data, name, name_bytes))
@@ -147,7 +147,7 @@ static bool search_part(const struct picture_input *input, size_t *at, struct pa
     return true;
 }
 
-/* What a part says of itself as a gain map. */
+/* Read the numbers of a part that may be the gain map. */
 static enum gain_map_found read_map(struct jpeg *jpeg, double headroom, struct error *error)
 {
     if (!jpeg_matches(jpeg->map.data, jpeg->map.bytes))

@@ -38,8 +38,8 @@ struct video_colours {
     enum cox_color_range range;
     enum cox_chroma_location chroma_location;
 
-    /* A named transfer that is neither PQ nor HLG, so that the frames are not HDR; named primaries
-     * that the library does not have. has_transfer or has_primaries is false then. "" = none. */
+    /* A named transfer that is neither PQ nor HLG, so that the frames are not HDR. Named primaries
+     * that the library does not have. Then has_transfer or has_primaries is false. "" = none. */
     char other_transfer[24], other_primaries[24];
 
     /* Frames are reshaped (Dolby Vision), which gives PQ and BT.2020. The range is that of the codes

@@ -52,8 +52,8 @@ struct film_plan {
     /* Before the first frame goes to the devices, on the caller's thread. False ends the film. */
     bool (*begin)(void *user);
 
-    /* The first frame, or one that names other colours than the frame before: make the plan's shape
-     * and known peak fit them. `frame` is its number in the input. On the caller's thread. False,
+    /* Make the plan's shape and known peak fit a frame's colours. Called for the first frame, and
+     * when the colours change; `frame` is its number in the input. On the caller's thread. False,
      * and `error` names the frame and says why, ends the film before it. */
     bool (*recolour)(void *user, struct film_plan *plan, uint64_t frame,
                      const struct video_colours *colours, struct error *error);

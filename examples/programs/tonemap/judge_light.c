@@ -10,7 +10,7 @@
 static const double white_nits = 100;
 
 /* The curve of the display has equal steps of the signal. That of PQ has 128 steps in each of the
- * octaves from 2^-32, which counts as black, to 2: a float's exponent and its first seven bits are
+ * octaves from 2^-32, which counts as black, to 2. A float's exponent and its first seven bits are
  * the place in it. */
 enum { CURVE_STEPS = 4096, OCTAVES = 33, OCTAVE_STEPS = 128, PQ_FIRST = (127 - 32) * OCTAVE_STEPS };
 

@@ -1,8 +1,8 @@
 /* The histograms of a part of a film, as `cox-tonemap analyse` writes them: exact counts, about a
  * kilobyte per frame. The file begins with a profile in lines of text. Then come the frames, as
- * numbers of 7 bits per byte, low bits first: 0 if a frame has the colours of the one before, else 1
- * and its colours and known peak; then its counts. The last line has the number of frames and a
- * check of all bytes before it.
+ * numbers of 7 bits per byte, low bits first. A frame begins with 0 if it has the colours of the one
+ * before, else with 1 and its colours and known peak. Its counts follow. The last line has the
+ * number of frames and a check of all bytes before it.
  * Thread-safety: one part from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TONEMAP_PART_H

@@ -32,8 +32,9 @@ bool source_input_sound(struct video_input *input, const char *path, bool strict
 /* Formats, sizes, colours: `target`, `assumed`, and the plan's shape and size. */
 bool source_choose_shape(struct source *from);
 
-/* Make a plan of this source fit frames of these colours, from frame `frame` on: what the options
- * have not chosen of the shape's colours, and the known peak. Warns if the transfer curve is a guess.
+/* Make a plan of this source fit frames of these colours, from frame `frame` on. This sets the
+ * known peak, and what the options have not chosen of the shape's colours. Warns if the transfer
+ * curve is a guess.
  * False, and `error` names the frame and says why, if such frames cannot be mapped. */
 bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame,
                      const struct video_colours *colours, struct error *error);

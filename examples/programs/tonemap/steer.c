@@ -55,7 +55,7 @@ static bool follow(struct steering *steering, const struct profile *profile,
 }
 
 /* The light of a part's frames. Without lookahead a frame has the light that was found with the
- * frame before it; the first frame of the film, and the first of other colours, has its own. */
+ * frame before it. The first frame of the film, and the first of other colours, has its own. */
 static bool steer_part(struct part *part, struct steering *steering, struct scenes *scenes)
 {
     const struct profile *profile = &part->profile;
