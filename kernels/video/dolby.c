@@ -241,7 +241,8 @@ static bool read_mapping(struct bits *bits, const struct header *header,
         (void)read_bits(bits, header->base_bits); /* its two pivots */
         (void)read_bits(bits, header->base_bits);
     }
-    if (read_unsigned(bits) || read_unsigned(bits)) /* more than one partition */
+    const uint32_t across = read_unsigned(bits), down = read_unsigned(bits);
+    if (across || down) /* more than one partition */
         return false;
 
     for (int i = 0; i < 3; i++)
