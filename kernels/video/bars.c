@@ -6,11 +6,6 @@
 #include "bars.h"
 #include <string.h>
 
-bool cox__video_uses_bars(const struct cox_video_shape *shape)
-{
-    return shape->scale != COX_SCALE_FILTER && shape->op != COX_OPERATOR_LOCAL;
-}
-
 /* The planes of a frame, and the codes of black. Programs differ by up to a code of 8 bits. */
 struct frame {
     uint32_t count;
@@ -81,7 +76,7 @@ void cox_video_find_bars(const struct cox_video_shape *shape,
 
     settings->top_bar_rows = settings->bottom_bar_rows = 0;
     frame.count = cox_video_planes(format, shape->width, height, frame.planes);
-    if (frame.count < 2 || !cox__video_uses_bars(shape))
+    if (frame.count < 2 || !cox__bars_matter(shape))
         return;
 
     uint32_t top = 0, bottom = 0;

@@ -6,6 +6,9 @@
 #include <coxswain/video.h>
 
 /* Not where a row's result depends on rows far away. */
-bool cox__video_uses_bars(const struct cox_video_shape *shape);
+static inline bool cox__bars_matter(const struct cox_video_shape *shape)
+{
+    return shape->scale != COX_SCALE_FILTER && shape->op != COX_OPERATOR_LOCAL;
+}
 
 #endif

@@ -819,7 +819,7 @@ static void set_bars(const struct cox_video_shape *s, const struct cox_video_set
     const uint32_t bottom = settings->bottom_bar_rows >> halved;
 
     p->picture_bottom = (int32_t)height;
-    if (cox__video_uses_bars(s) && top <= height && bottom <= height) {
+    if (cox__bars_matter(s) && top <= height && bottom <= height) {
         p->picture_top = (int32_t)(top & ~1u);
         p->picture_bottom = (int32_t)((height - bottom + 1) & ~1u);
     }
