@@ -11,7 +11,8 @@ static void check_run(const struct options *options, const struct fuzz_args *arg
 {
     double sum = 0;
     CHECK(options->input && options->output);
-    CHECK(fuzz_args_hold(args, options->input) && fuzz_args_hold(args, options->output));
+    CHECK(fuzz_args_hold(args, options->input) && fuzz_args_hold(args, options->judge));
+    CHECK(fuzz_args_hold(args, options->output) || (options->judge && !strcmp(options->output, "null:")));
     CHECK(fuzz_args_hold(args, options->stats) && fuzz_args_hold(args, options->trace));
     CHECK(fuzz_args_hold(args, options->devices));
     CHECK(fuzz_args_hold(args, options->encoder) && fuzz_args_hold(args, options->crf));
