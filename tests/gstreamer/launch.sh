@@ -14,6 +14,10 @@
 equally() {
     about=$1 format=$2 kind=$3 properties=$4
     shift 4
+    case "$*" in
+    *--peak* | *--lookahead*) ;;
+    *) set -- "$@" --lookahead 0 ;; # which the element has
+    esac
     launch "$about" $film ! $hdr ! coxtonemap $devices $properties ! "video/x-raw,format=$format" ! filesink location=gst
     run 0 "$about" "$clip" -o ref --to "$kind" --devices cpu --policy static "$@"
     [ "$kind" = y4m ] && planes_of ref >raw && mv raw ref
@@ -39,7 +43,7 @@ if has_element x265enc && has_element avdec_h265 && has_element h265parse && has
     launch 'decoded and mapped' filesrc location="$work/film.mkv" ! matroskademux ! h265parse ! avdec_h265 ! \
         coxtonemap $devices ! video/x-raw,format=NV12 ! filesink location=gst
     counts 3 "$traced" "in the library's memory, to the library's"
-    run 0 'the same with cox-tonemap' "$clip" -o ref.nv12 --devices cpu --policy static
+    run 0 'the same with cox-tonemap' "$clip" -o ref.nv12 --devices cpu --policy static --lookahead 0
     same gst ref.nv12
     clean
 else
