@@ -38,6 +38,12 @@ static void avif_close(struct picture_input *input)
     input->state = NULL;
 }
 
+#if AVIF_VERSION_MAJOR >= 1 /* the same value has another name */
+#define MIRROR_OF(image) ((image)->imir.axis)
+#else
+#define MIRROR_OF(image) ((image)->imir.mode)
+#endif
+
 /* MIAF has the order: crop, turn, mirror. */
 static unsigned orientation_of(const avifImage *image)
 {
@@ -45,7 +51,7 @@ static unsigned orientation_of(const avifImage *image)
     const bool turned = image->transformFlags & AVIF_TRANSFORM_IROT;
     const bool mirrored = image->transformFlags & AVIF_TRANSFORM_IMIR;
     return orientations[turned ? image->irot.angle & 3 : 0]
-                       [mirrored ? 1 + (image->imir.mode & 1) : 0];
+                       [mirrored ? 1 + (MIRROR_OF(image) & 1) : 0];
 }
 
 static bool crop_of(const avifImage *image, avifCropRect *crop, struct error *error)

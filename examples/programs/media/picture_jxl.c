@@ -22,6 +22,7 @@ const struct picture_kind picture_kind_jxl = {
 #else
 
 #include <jxl/decode.h>
+#include <jxl/version.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -103,6 +104,15 @@ static bool choose_light(struct picture_input *input, const JxlBasicInfo *info,
     return true;
 }
 
+/* libjxl 0.9 dropped a parameter that had no use. */
+#if JPEGXL_NUMERIC_VERSION >= JPEGXL_COMPUTE_NUMERIC_VERSION(0, 9, 0)
+#define GET_COLOURS(decoder, encoding) \
+    JxlDecoderGetColorAsEncodedProfile(decoder, JXL_COLOR_PROFILE_TARGET_ORIGINAL, encoding)
+#else
+#define GET_COLOURS(decoder, encoding) \
+    JxlDecoderGetColorAsEncodedProfile(decoder, NULL, JXL_COLOR_PROFILE_TARGET_ORIGINAL, encoding)
+#endif
+
 static bool read_header(struct picture_input *input, JxlDecoder *decoder, struct error *error)
 {
     JxlBasicInfo info;
@@ -113,8 +123,7 @@ static bool read_header(struct picture_input *input, JxlDecoder *decoder, struct
     if (status != JXL_DEC_COLOR_ENCODING)
         return error_set(error, "damaged or truncated JPEG XL");
 
-    if (JxlDecoderGetColorAsEncodedProfile(decoder, NULL, JXL_COLOR_PROFILE_TARGET_ORIGINAL,
-                                           &encoding) != JXL_DEC_SUCCESS)
+    if (GET_COLOURS(decoder, &encoding) != JXL_DEC_SUCCESS)
         return error_set(error, "the JPEG XL picture has an ICC profile that is not PQ or HLG");
     if (!choose_light(input, &info, &encoding, error))
         return false;
