@@ -9,7 +9,7 @@
  *
  * docs/internals/scheduling.md has the mathematics, the constants and the limits.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "adaptive.h"
+#include "state.h"
 #include "split/layout.h"
 #include "policies/policies.h"
 #include "split/clip.h"

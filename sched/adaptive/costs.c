@@ -1,6 +1,6 @@
 /* What frames cost by the speeds that were learned.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "adaptive.h"
+#include "state.h"
 #include "split/clip.h"
 #include "split/layout.h"
 #include "split/strict_fp.h"

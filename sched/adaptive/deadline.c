@@ -1,7 +1,7 @@
 /* What `adaptive` does if frames have a deadline: it leaves out helpers where one device is enough,
  * and else hands out a part of the rows on demand.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "adaptive.h"
+#include "state.h"
 #include "split/clip.h"
 #include "split/layout.h"
 #include "split/strict_fp.h"

@@ -1,6 +1,6 @@
 /* What `adaptive` learns from a frame: each device's speed, and which plan is faster.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "adaptive.h"
+#include "state.h"
 #include "split/clip.h"
 #include "split/strict_fp.h"
 
