@@ -3,7 +3,7 @@
  *
  * Pure: no allocation, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "bars.h"
+#include "scene.h"
 #include <string.h>
 
 /* The planes of a frame, and the codes of black. Programs differ by up to a code of 8 bits. */

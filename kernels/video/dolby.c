@@ -6,7 +6,9 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "math/curve.h"
 #include "reshape.h"
+#include "scene.h"
 #include <coxswain/dolby.h>
 #include <math.h>
 #include <string.h>
@@ -257,9 +259,7 @@ static bool read_mapping(struct bits *bits, const struct header *header,
 /* The light of a code of 12 bits, by ST 2084. */
 static float nits_of(uint32_t code)
 {
-    const double p = pow(code / 4095.0, 32.0 / 2523);
-    const double low = fmax(p - 3424.0 / 4096, 0);
-    return (float)(10000 * pow(low / (2413.0 / 128 - 2392.0 / 128 * p), 16384.0 / 2610));
+    return (float)(COX__PQ_NITS * cox__curve_pq_light(code / 4095.0));
 }
 
 /* Cone responses (Hunt, Pointer, Estevez; white of D65 is 1, 1, 1) to R, G, B of BT.2020. */

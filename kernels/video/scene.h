@@ -33,4 +33,11 @@ struct cox__scene {
 void cox__scene_read(const struct cox_video_shape *shape, const struct cox_video_settings *settings,
                      const uint32_t *histogram, struct cox__scene *out);
 
+/* Whether frames of the shape have use for black bars: not where a row's result depends on rows
+ * far away. */
+static inline bool cox__bars_matter(const struct cox_video_shape *shape)
+{
+    return shape->scale != COX_SCALE_FILTER && shape->op != COX_OPERATOR_LOCAL;
+}
+
 #endif

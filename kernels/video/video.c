@@ -2,7 +2,6 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "bars.h"
 #include "sources.h"
 #include "reshape.h"
 #include "scale.h"
