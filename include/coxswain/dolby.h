@@ -22,8 +22,8 @@ extern "C" {
 
 /* The metadata of one frame. */
 struct cox_dolby_frame {
-    uint32_t
-        profile; /* 5, 7, 8, or another; AV1's 10.0 counts as 5, its others as 8. 0 = unknown */
+    /* 5, 7, 8, or another; AV1's 10.0 counts as 5, its others as 8. 0 = unknown */
+    uint32_t profile;
     uint32_t mapping; /* identifier of the curves, for frames that repeat them */
     bool has_colours; /* the matrices of `reshape` were sent */
 

@@ -101,8 +101,8 @@ struct cox_tonemap_options {
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
     enum cox_peak_source peak;
     enum cox_tristate dither; /* auto: if the output has fewer bits than the input */
-    /* COX_GAMUT_COMPRESS: light outside BT.709 keeps its hue. Auto: unless the input
-     * is BT.709 or the output BT.2020. */
+    /* COX_GAMUT_COMPRESS: light outside BT.709 keeps its hue. Auto: on, unless the input is
+     * BT.709 or the output is BT.2020. */
     enum cox_tristate compress;
 
     /* `peak_nits` applies only with COX_PEAK_FIXED. With other sources `gain` multiplies the gain

@@ -110,13 +110,20 @@ void libav_complaints_end(struct libav_complaints *complaints)
     pthread_mutex_destroy(&complaints->lock);
 }
 
-uint64_t libav_complaints_harms(struct libav_complaints *complaints, char *text, size_t bytes)
+/* Read a count and copy the message kept with it, under the lock. */
+static uint64_t copy_complaint(struct libav_complaints *complaints, const uint64_t *count,
+                               const char *message, char *text, size_t bytes)
 {
     pthread_mutex_lock(&complaints->lock);
-    const uint64_t all = complaints->harms;
-    snprintf(text, bytes, "%s", complaints->harm);
+    const uint64_t all = *count;
+    snprintf(text, bytes, "%s", message);
     pthread_mutex_unlock(&complaints->lock);
     return all;
+}
+
+uint64_t libav_complaints_harms(struct libav_complaints *complaints, char *text, size_t bytes)
+{
+    return copy_complaint(complaints, &complaints->harms, complaints->harm, text, bytes);
 }
 
 uint64_t libav_complaints_begun(struct libav_complaints *complaints)
@@ -130,11 +137,7 @@ uint64_t libav_complaints_begun(struct libav_complaints *complaints)
 
 uint64_t libav_complaints_count(struct libav_complaints *complaints, char *text, size_t bytes)
 {
-    pthread_mutex_lock(&complaints->lock);
-    const uint64_t all = complaints->count;
-    snprintf(text, bytes, "%s", complaints->first);
-    pthread_mutex_unlock(&complaints->lock);
-    return all;
+    return copy_complaint(complaints, &complaints->count, complaints->first, text, bytes);
 }
 
 #endif
