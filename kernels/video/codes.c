@@ -12,13 +12,13 @@ static bool is_packed_rgb(const struct cox_video_format *f)
     return f->layout == COX_VIDEO_RGBA || f->layout == COX_VIDEO_BGRA;
 }
 
-struct cox__coding cox__coding_of(const struct cox_video_format *f)
+struct cox__levels cox__codes_levels(const struct cox_video_format *f)
 {
     const double unit = exp2((double)f->depth - 8), most = exp2((double)f->depth) - 1;
 
     if (is_packed_rgb(f) || f->range == COX_RANGE_FULL)
-        return (struct cox__coding){0, most, 128 * unit, most, most};
-    return (struct cox__coding){16 * unit, 219 * unit, 128 * unit, 224 * unit, most};
+        return (struct cox__levels){0, most, 128 * unit, most, most};
+    return (struct cox__levels){16 * unit, 219 * unit, 128 * unit, 224 * unit, most};
 }
 
 /* Whether the input has the primaries of the output, and its matrix if there is one. */
@@ -46,7 +46,7 @@ bool cox__codes_kept(const struct cox_video_shape *s)
 
 struct cox__codes cox__codes_of(const struct cox_video_shape *s)
 {
-    const struct cox__coding in = cox__coding_of(&s->in), out = cox__coding_of(&s->out);
+    const struct cox__levels in = cox__codes_levels(&s->in), out = cox__codes_levels(&s->out);
     const double luma = out.luma / in.luma, chroma = out.chroma / in.chroma;
     struct cox__codes codes = {.width = (int32_t)s->width,
                                .height = (int32_t)s->height,
@@ -73,24 +73,22 @@ static uint32_t shift_of(const struct cox_video_format *format)
     return format->msb_aligned ? 16 - format->depth : 0;
 }
 
-void cox__codes_stage(struct cox__plan *plan, const struct cox_video_shape *shape, uint32_t planes,
-                      size_t params_offset)
+void cox__codes_stage(struct cox__plan *plan, const struct cox_video_shape *shape,
+                      uint32_t in_planes, uint32_t planes, size_t params_offset)
 {
     const struct cox_video_format *in = &shape->in, *out = &shape->out;
-    struct cox_video_plane unused[COX_VIDEO_PLANES_MAX];
-    const uint32_t outs = cox_video_planes(out, shape->width, shape->height, unused);
     const uint32_t s = cox__plan_add_stage(plan, "codes", shape->width, 0);
     struct cox__arg *args = plan->args[s];
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < planes + outs; i++)
+    for (uint32_t i = 0; i < planes; i++)
         args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
 
     args[count++] = (struct cox__arg){COX__ARG_KIND_PARAMS, 0, params_offset,
                                       sizeof(struct cox__codes)};
     args[count++] = (struct cox__arg)COX__ARG_FIRST_ROW;
     args[count++] = (struct cox__arg)COX__ARG_ROWS;
-    args[count++] = (struct cox__arg)COX__ARG_ORIGIN(planes - 1);
+    args[count++] = (struct cox__arg)COX__ARG_ORIGIN(in_planes - 1);
     plan->stages[s].arg_count = count;
 
     for (int gpu = 0; gpu < 2; gpu++) {

@@ -1,9 +1,9 @@
 /* The codes of an SDR frame in another format, for frames that already have the colours of the
  * output: no light, no R'G'B', no filter of the chroma.
  *
- * Formula, for each sample: code * scale + offset, with the scale and the offset of Y' (or of a
- * colour) or of chroma; rounded and dithered as in frame.cl, limited to the codes of the depth. A
- * code that is copied as it is keeps codes outside the nominal range.
+ * Formula, for each sample: code * scale + offset. Chroma has its own scale and offset. The
+ * result is rounded and dithered as in frame.cl, and limited to the codes of the depth. So codes
+ * outside the nominal range stay.
  *
  * Geometry. Dimension 0 runs over items of COX_ITEM columns (0 = the whole row), an even number.
  * Dimension 1 runs over pairs of rows of the band. Any local size.

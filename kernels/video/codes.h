@@ -11,11 +11,11 @@
 
 /* Codes: black, white minus black, zero chroma, the range of chroma (from -1/2 to 1/2), and the
  * largest code. */
-struct cox__coding {
+struct cox__levels {
     double black, luma, grey, chroma, most;
 };
 
-struct cox__coding cox__coding_of(const struct cox_video_format *format);
+struct cox__levels cox__codes_levels(const struct cox_video_format *format);
 
 /* struct codes_params of codes.cl. */
 struct cox__codes {
@@ -29,10 +29,10 @@ bool cox__codes_kept(const struct cox_video_shape *shape);
 
 struct cox__codes cox__codes_of(const struct cox_video_shape *shape);
 
-/* Add the stage that maps such frames. The plan's first bindings are the `planes` planes of the
- * input, then those of the output. The parameters lie `params_offset` bytes into the frame's
+/* Add the stage that maps such frames. The plan's first `planes` bindings are planes: `in_planes`
+ * of the input, then those of the output. The parameters lie `params_offset` bytes into the frame's
  * parameters. */
-void cox__codes_stage(struct cox__plan *plan, const struct cox_video_shape *shape, uint32_t planes,
-                      size_t params_offset);
+void cox__codes_stage(struct cox__plan *plan, const struct cox_video_shape *shape,
+                      uint32_t in_planes, uint32_t planes, size_t params_offset);
 
 #endif

@@ -29,7 +29,8 @@ static double white_of(const struct cox_video_settings *settings)
     return fmin(cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS), COX__PQ_NITS);
 }
 
-double cox__sdr_nits(const struct cox_video_shape *shape, const struct cox_video_settings *settings)
+double cox__scene_sdr_nits(const struct cox_video_shape *shape,
+                           const struct cox_video_settings *settings)
 {
     const double white = white_of(settings);
 
@@ -46,7 +47,7 @@ static double nits_at(const struct cox_video_shape *shape,
         return white_of(settings) * exp2(place / LINEAR_BINS_PER_STOP + LINEAR_LOWEST_STOP);
 
     if (shape->transfer == COX_TRANSFER_SDR)
-        return cox__sdr_nits(shape, settings) * pow(signal, 2.4);
+        return cox__scene_sdr_nits(shape, settings) * pow(signal, 2.4);
 
     /* BT.2100: a grey through the OOTF. */
     if (shape->transfer == COX_TRANSFER_HLG) {

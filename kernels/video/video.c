@@ -588,7 +588,8 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
 
     const bool codes_kept = map && cox__codes_kept(shape);
     if (codes_kept)
-        cox__codes_stage(plan, shape, planes, offsetof(struct video_params, codes));
+        cox__codes_stage(plan, shape, planes, bindings - analyse,
+                         offsetof(struct video_params, codes));
 
     if (shape->scale == COX_SCALE_FILTER)
         map_scaled(plan, shape, map, analyse, planes);
@@ -668,7 +669,7 @@ static enum cox_matrix matrix_of(const struct cox_video_shape *s)
 static void set_input(const struct cox_video_shape *s, double unit, double chromas,
                       struct video_params *p)
 {
-    const struct cox__coding code = cox__coding_of(&s->in);
+    const struct cox__levels code = cox__codes_levels(&s->in);
     const double *w = matrix_weights[matrix_of(s)];
     const double chroma = 1 / (code.chroma * unit * chromas), centre = code.grey / code.chroma;
     const double red = 2 * (1 - w[0]), blue = 2 * (1 - w[2]);
@@ -707,7 +708,7 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
 
 static void set_output(const struct cox_video_shape *s, struct video_params *p)
 {
-    const struct cox__coding code = cox__coding_of(&s->out);
+    const struct cox__levels code = cox__codes_levels(&s->out);
     const bool wide = s->out_primaries == COX_OUT_BT2020;
     const double *w = matrix_weights[wide ? COX_MATRIX_BT2020 : COX_MATRIX_BT709];
 
@@ -867,7 +868,7 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
     else if (shape->transfer == COX_TRANSFER_HLG)
         light = hlg_peak / white;
     if (shape->transfer == COX_TRANSFER_SDR) {
-        light = cox__sdr_nits(shape, settings) / white;
+        light = cox__scene_sdr_nits(shape, settings) / white;
         gain = 1;
     }
 

@@ -739,10 +739,12 @@ static void keep_codes(const struct ref_video *ref, const void *const in[COX_VID
             for (uint32_t i = 0; i < width; i++) {
                 const struct place place = place_of_sample(format, part, i);
                 const struct ref_plane plane = ref_video_plane(format, ref->width, ref->height, place.plane);
-                const double value = value_of(ref, part, code_within(ref, in, part, (long)i, (long)j));
-                out[place.plane][(size_t)j * plane.width * plane.channels + place.index] = limit(
-                    ref, chroma ? levels.chroma_zero + levels.chroma_span * value
-                                : levels.luma_zero + (levels.luma_one - levels.luma_zero) * value);
+                double value = value_of(ref, part, code_within(ref, in, part, (long)i, (long)j));
+                if (chroma)
+                    value = levels.chroma_zero + levels.chroma_span * value;
+                else
+                    value = levels.luma_zero + (levels.luma_one - levels.luma_zero) * value;
+                out[place.plane][(size_t)j * plane.width * plane.channels + place.index] = limit(ref, value);
             }
     }
     const double largest = (1u << format->depth) - 1;

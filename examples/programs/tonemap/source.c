@@ -340,7 +340,7 @@ static bool choose_colours(struct source *from, struct film_plan *plan,
         shape->in.range = colours->range;
     shape->in.chroma_location = colours->chroma_location;
 
-    /* SDR of BT.601 hardly leaves BT.709, and is to pass as it is. */
+    /* SDR of BT.601 hardly leaves BT.709. Compression would only make it paler. */
     const bool fits = shape->primaries == COX_PRIMARIES_BT709 ||
                       shape->out_primaries == COX_OUT_BT2020 ||
                       (transfer == COX_TRANSFER_SDR && is_bt601(shape->primaries));
