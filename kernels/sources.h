@@ -11,6 +11,7 @@ extern const char cox__source_tonemap_base[];
 extern const char cox__source_video_frame[];
 extern const char cox__source_video_blocks[];
 extern const char cox__source_video_scale[];
+extern const char cox__source_video_codes[];
 extern const char cox__source_filter_separable[];
 extern const char cox__source_filter_convolve[];
 extern const char cox__source_filter_gauss[];

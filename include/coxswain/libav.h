@@ -111,6 +111,25 @@ static inline bool cox_av_is_hdr(const AVFrame *frame)
     return frame->color_trc == AVCOL_TRC_SMPTE2084 || frame->color_trc == AVCOL_TRC_ARIB_STD_B67;
 }
 
+/* Return true if a curve is one of SDR. All of them are taken for BT.1886, which displays use. */
+static inline bool cox_av_curve_is_sdr(enum AVColorTransferCharacteristic curve)
+{
+    switch (curve) {
+    case AVCOL_TRC_BT709:
+    case AVCOL_TRC_GAMMA22:
+    case AVCOL_TRC_GAMMA28:
+    case AVCOL_TRC_SMPTE170M:
+    case AVCOL_TRC_SMPTE240M:
+    case AVCOL_TRC_IEC61966_2_4:
+    case AVCOL_TRC_IEC61966_2_1:
+    case AVCOL_TRC_BT2020_10:
+    case AVCOL_TRC_BT2020_12:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* Convert FFmpeg's primaries and Y'CbCr matrix. Unspecified primaries are those that go with the
  * matrix, else BT.2020. The matrix of RGB is COX_MATRIX_AUTO.
  *
@@ -172,15 +191,17 @@ static inline bool cox_av_colours(enum AVColorPrimaries from, enum AVColorSpace 
     }
 }
 
-/* Return true if a stream maps the frame as its colour properties state: PQ or HLG, and the
- * primaries and the matrix of cox_av_colours. Unspecified properties are accepted. To map a frame
- * with other properties, first set its color_trc, color_primaries and colorspace. */
+/* Return true if a stream maps the frame as its colour properties state: PQ, HLG or SDR, and the
+ * primaries and the matrix of cox_av_colours. Unspecified properties are accepted. SDR passes, see
+ * COX_TRANSFER_SDR. To map a frame with other properties, first set its color_trc, color_primaries
+ * and colorspace. */
 static inline bool cox_av_colours_are_known(const AVFrame *frame)
 {
     enum cox_primaries primaries;
     enum cox_matrix matrix;
 
-    return (cox_av_is_hdr(frame) || frame->color_trc == AVCOL_TRC_UNSPECIFIED) &&
+    return (cox_av_is_hdr(frame) || cox_av_curve_is_sdr(frame->color_trc) ||
+            frame->color_trc == AVCOL_TRC_UNSPECIFIED) &&
            cox_av_colours(frame->color_primaries, frame->colorspace, &primaries, &matrix);
 }
 
@@ -285,6 +306,11 @@ static inline int cox_av_describe_(const AVFrame *frame, const struct cox_video_
     image->transfer = COX_TRANSFER_PQ;
     if (frame->color_trc == AVCOL_TRC_ARIB_STD_B67)
         image->transfer = COX_TRANSFER_HLG;
+    else if (cox_av_curve_is_sdr(frame->color_trc))
+        image->transfer = COX_TRANSFER_SDR;
+    if (image->transfer == COX_TRANSFER_SDR && frame->color_primaries == AVCOL_PRI_UNSPECIFIED &&
+        image->matrix == COX_MATRIX_AUTO)
+        image->primaries = COX_PRIMARIES_BT709;
 
     image->peak_nits = cox_av_peak_nits(frame);
 
@@ -314,8 +340,8 @@ static inline int cox_av_describe_(const AVFrame *frame, const struct cox_video_
 /* Describe a frame that is to be mapped or written to: its planes, cropped as the frame states, and
  * its colours.
  *
- * A transfer other than HLG is taken for PQ, see cox_av_colours_are_known. Unspecified primaries
- * and matrix are those of cox_av_colours.
+ * A transfer other than HLG and SDR is taken for PQ, see cox_av_colours_are_known. Unspecified
+ * primaries and matrix are those of cox_av_colours, but BT.709 for SDR.
  *
  * `memory` is set to NULL, see cox_av_pool_find.
  *

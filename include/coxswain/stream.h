@@ -1,7 +1,8 @@
 /* A stream of HDR video frames: tone-mapped to SDR on all devices, and returned in order.
  *
  * Planes may lie anywhere in memory, with any pitch, top down or bottom up. A picture may be a
- * window of a larger one. Size, format, light and options may change from frame to frame.
+ * window of a larger one. Size, format, light and options may change from frame to frame. The curve
+ * starts again where the transfer changes.
  *
  * The stream creates a session (session.h) with a pipeline of video.h for each shape. It keeps the
  * sessions of the last few shapes, so a stream that returns to one of them does not compile again.
@@ -102,7 +103,7 @@ struct cox_tonemap_options {
     enum cox_peak_source peak;
     enum cox_tristate dither; /* auto: if the output has fewer bits than the input */
     /* COX_GAMUT_COMPRESS: light outside BT.709 keeps its hue. Auto: on, unless the input is
-     * BT.709 or the output is BT.2020. */
+     * BT.709 or SDR of BT.601, or the output is BT.2020. */
     enum cox_tristate compress;
 
     /* `peak_nits` applies only with COX_PEAK_FIXED. With other sources `gain` multiplies the gain

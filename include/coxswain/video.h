@@ -30,6 +30,14 @@ enum cox_transfer {
     COX_TRANSFER_HLG = 1,
     /* 1.0 = SDR white; only for half floats in COX_VIDEO_RGBA and COX_VIDEO_BGRA */
     COX_TRANSFER_LINEAR = 2,
+    /* ITU-R BT.1886: light = signal^2.4, 1.0 = SDR white. Such frames pass: `op` and desaturation,
+     * the peak and `gain` have no effect. Only the primaries are converted. In PQ output SDR white
+     * is 203 cd/m2 (ITU-R BT.2408), or the display's peak if that is lower.
+     *
+     * If size, subsampling, chroma location, primaries and matrix are those of the output, and its
+     * curve is BT.1886, the codes are kept, outside the nominal range too. Then only depth, range
+     * and layout change. */
+    COX_TRANSFER_SDR = 3,
 };
 
 /* Primaries of the input. White is D65, except for DCI-P3, whose white becomes D65. */
@@ -138,7 +146,7 @@ enum cox_out_primaries { COX_OUT_BT709 = 0, COX_OUT_BT2020 = 1 };
  *   COX_SCALE_FILTER  `out_width` x `out_height`, by the Catmull-Rom cubic (R. Keys 1981). The
  *                     filter is widened along a side that becomes smaller.
  *
- * Scaling works on the PQ or HLG codes, not on linear light, so highlights finer than a pixel do
+ * Scaling works on the codes, not on linear light, so highlights finer than a pixel do
  * not grow. All operators but COX_OPERATOR_LOCAL support it. Histograms are of the scaled frame. */
 enum cox_video_scale { COX_SCALE_NONE = 0, COX_SCALE_HALF = 1, COX_SCALE_FILTER = 2 };
 
@@ -262,7 +270,7 @@ struct cox_video_settings {
 };
 
 /* The histogram of a frame's light. It counts blocks of 2 x 2 pixels by the largest of their R', G'
- * and B'. The bins are COX_VIDEO_BINS equal steps of the PQ or HLG signal. For linear input they
+ * and B'. The bins are COX_VIDEO_BINS equal steps of the signal. For linear input they
  * are steps of log2, 16 per stop, from 2^-16 times SDR white. cox_video_adapt reads it. */
 enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
 

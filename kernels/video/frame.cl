@@ -4,8 +4,8 @@
  *
  * Formula, for each pixel. Y'CbCr is converted to R'G'B' unless the frame is in R'G'B'. Chroma is
  * interpolated linearly between its samples. The signal is limited to 0 .. 1.
- *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, or half floats
- *              of light
+ *     light    L = EOTF(signal), in multiples of SDR white; PQ, HLG with its OOTF, half floats of
+ *              light, or signal^2.4 of SDR (BT.1886)
  *     c        = M L, to the output's primaries, BT.709 or with COX_WIDE BT.2020
  *     m        = max(c); with COX_FADE as in picture.cl: c + (m - c) over / (over + 3)
  *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, or BT.2390's (pq.clh),
@@ -43,7 +43,7 @@
  *     COX_IN_DEPTH                     bits of a sample
  *     COX_IN_SUB_X, _Y, COX_OUT_SUB_X, _Y    1 where chroma has half as many columns or rows
  *     COX_IN_SITE, COX_OUT_SITE        0 left, 1 centre, 2 top left
- *     COX_TRANSFER                     0 PQ, 1 HLG, 2 light
+ *     COX_TRANSFER                     0 PQ, 1 HLG, 2 light, 3 SDR
  *     COX_RESHAPE                      1: the codes are reshaped first, see reshape.clh
  *     COX_FADE                         0 or 1
  *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee,

@@ -29,6 +29,14 @@ static double white_of(const struct cox_video_settings *settings)
     return fmin(cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS), COX__PQ_NITS);
 }
 
+double cox__scene_sdr_nits(const struct cox_video_shape *shape,
+                           const struct cox_video_settings *settings)
+{
+    const double white = white_of(settings);
+
+    return shape->encoding == COX_ENCODING_PQ ? fmin(white, COX__SDR_WHITE_NITS) : white;
+}
+
 /* The light at a place on the histogram's axis, 0 .. COX_VIDEO_BINS. */
 static double nits_at(const struct cox_video_shape *shape,
                       const struct cox_video_settings *settings, double place)
@@ -37,6 +45,9 @@ static double nits_at(const struct cox_video_shape *shape,
 
     if (shape->transfer == COX_TRANSFER_LINEAR)
         return white_of(settings) * exp2(place / LINEAR_BINS_PER_STOP + LINEAR_LOWEST_STOP);
+
+    if (shape->transfer == COX_TRANSFER_SDR)
+        return cox__scene_sdr_nits(shape, settings) * pow(signal, 2.4);
 
     /* BT.2100: a grey through the OOTF. */
     if (shape->transfer == COX_TRANSFER_HLG) {
@@ -143,6 +154,8 @@ static void coarsen(const struct cox_video_shape *shape, const uint32_t *histogr
 
     if (shape->transfer == COX_TRANSFER_HLG) {
         dark = 6; /* 0.9 cd/m2 on a display of 1000 */
+    } else if (shape->transfer == COX_TRANSFER_SDR) {
+        dark = 7; /* 1 cd/m2 of 203 */
     } else if (shape->transfer == COX_TRANSFER_LINEAR) {
         bins_per_step = LINEAR_BINS_PER_STOP / 4;
         dark = 4 * (-8 - LINEAR_LOWEST_STOP); /* 2^-8 of SDR white; the last step, 2^8 */
@@ -358,6 +371,8 @@ bool cox_video_adapt(struct cox_adaptation_state *steer, const struct cox_video_
     }
 
     double limit = fmin(cox__given(settings->prior_nits, COX__PEAK_NITS), most);
+    if (shape->transfer == COX_TRANSFER_SDR)
+        limit = white;
     double gain = 1; /* while the film has been black */
     if (steer->peak_signal > 0) {
         limit = COX__PQ_NITS *

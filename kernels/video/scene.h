@@ -21,6 +21,11 @@ static inline double cox__given(float setting, double otherwise)
     return otherwise;
 }
 
+/* The light of the white of SDR input, in cd/m2: the output's white, or on an HDR display 203
+ * (ITU-R BT.2408) if that is not above its peak. */
+double cox__scene_sdr_nits(const struct cox_video_shape *shape,
+                           const struct cox_video_settings *settings);
+
 /* What a histogram of the video pipelines shows about its frame. */
 struct cox__scene {
     float peak_nits;    /* see cox_video_adapt; 0 for a black frame */

@@ -2,6 +2,7 @@
  *
  * Pure: no allocation, no OpenCL, no clock, no state.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "codes.h"
 #include "sources.h"
 #include "reshape.h"
 #include "scale.h"
@@ -34,6 +35,7 @@ struct video_params {
     union {
         struct cox__local surround; /* of COX_OPERATOR_LOCAL alone */
         struct cox__scale scale;    /* of COX_SCALE_FILTER alone, for the stages before */
+        struct cox__codes codes;    /* of frames that keep their codes */
     };
 };
 
@@ -193,7 +195,7 @@ static bool shape_ok(const struct cox_video_shape *s)
         !pitches_ok(&s->out, width, height, s->out_pitch_bytes))
         return false;
 
-    if ((unsigned)s->transfer > COX_TRANSFER_LINEAR ||
+    if ((unsigned)s->transfer > COX_TRANSFER_SDR ||
         (unsigned)s->primaries > COX_PRIMARIES_BT601_625 ||
         (unsigned)s->matrix > COX_MATRIX_BT601 || (unsigned)s->dither > COX_DITHER_ORDERED ||
         (unsigned)s->gamut > COX_GAMUT_COMPRESS || (unsigned)s->encoding > COX_ENCODING_PQ ||
@@ -223,6 +225,12 @@ static cox_status read_shape(struct cox_video_shape *to, const struct cox_video_
     *to = *from;
     if (!shape_ok(to))
         return COX_E_INVALID;
+
+    /* SDR has no light above the output's range, so there is nothing to compress. */
+    if (to->transfer == COX_TRANSFER_SDR) {
+        to->op = COX_OPERATOR_CLIP;
+        to->desaturate_highlights = false;
+    }
     return COX_OK;
 }
 
@@ -393,7 +401,8 @@ static struct cox__arg params_arg(const struct cox_video_shape *shape)
 
 /* The stage that maps or analyses. It reads the frame's planes, which are the first bindings, or
  * the three of `scaled` if that is given. The table of a reshaping follows the planes. The stage
- * writes to all later bindings of the application. It also takes `base` if that is given. */
+ * writes to all later bindings of the application, or to the histogram alone unless it maps. It
+ * also takes `base` if that is given. */
 static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
                             bool analyse, uint32_t planes, uint32_t bindings,
                             const uint32_t *scaled, const uint32_t *base)
@@ -411,8 +420,11 @@ static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape
             args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
         chroma = planes - 1;
     }
-    for (uint32_t i = planes; i < bindings; i++)
-        args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
+    for (uint32_t i = planes; i < bindings; i++) {
+        const struct cox__binding *b = &plan->bindings[i];
+        if (map || b->access != COX__WRITE || b->row_access == COX__REDUCE)
+            args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
+    }
 
     if (base) {
         args[count++] = (struct cox__arg)COX__ARG_BUFFER(*base);
@@ -574,10 +586,15 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
         return COX_OK;
     }
 
+    const bool codes_kept = map && cox__codes_kept(shape);
+    if (codes_kept)
+        cox__codes_stage(plan, shape, planes, bindings - analyse,
+                         offsetof(struct video_params, codes));
+
     if (shape->scale == COX_SCALE_FILTER)
         map_scaled(plan, shape, map, analyse, planes);
-    else
-        add_frame_stage(plan, shape, map, analyse, planes, bindings, NULL, NULL);
+    else if (!codes_kept || analyse)
+        add_frame_stage(plan, shape, map && !codes_kept, analyse, planes, bindings, NULL, NULL);
 
     session->rows = height;
     session->bindings = plan->bindings;
@@ -603,21 +620,6 @@ cox_status cox__video_analysis(const struct cox_video_shape *shape,
 }
 
 /* --- Constants --- */
-
-/* Codes: black, white minus black, zero chroma, the range of chroma (from -1/2 to 1/2), and the
- * largest code. */
-struct coding {
-    double black, luma, grey, chroma, most;
-};
-
-static struct coding coding_of(const struct cox_video_format *f)
-{
-    const double unit = exp2((double)f->depth - 8), most = exp2((double)f->depth) - 1;
-
-    if (is_packed_rgb(f) || f->range == COX_RANGE_FULL)
-        return (struct coding){0, most, 128 * unit, most, most};
-    return (struct coding){16 * unit, 219 * unit, 128 * unit, 224 * unit, most};
-}
 
 /* Primaries: their weights of luminance, and the matrix to light of BT.709. White stays white: the
  * one of DCI-P3 is adapted to D65 by Bradford's method (ICC.1:2010, annex E). */
@@ -667,7 +669,7 @@ static enum cox_matrix matrix_of(const struct cox_video_shape *s)
 static void set_input(const struct cox_video_shape *s, double unit, double chromas,
                       struct video_params *p)
 {
-    const struct coding code = coding_of(&s->in);
+    const struct cox__levels code = cox__codes_levels(&s->in);
     const double *w = matrix_weights[matrix_of(s)];
     const double chroma = 1 / (code.chroma * unit * chromas), centre = code.grey / code.chroma;
     const double red = 2 * (1 - w[0]), blue = 2 * (1 - w[2]);
@@ -706,7 +708,7 @@ static void set_input(const struct cox_video_shape *s, double unit, double chrom
 
 static void set_output(const struct cox_video_shape *s, struct video_params *p)
 {
-    const struct coding code = coding_of(&s->out);
+    const struct cox__levels code = cox__codes_levels(&s->out);
     const bool wide = s->out_primaries == COX_OUT_BT2020;
     const double *w = matrix_weights[wide ? COX_MATRIX_BT2020 : COX_MATRIX_BT709];
 
@@ -858,13 +860,17 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
         return COX_E_INVALID;
 
     const double white = cox__given(settings->sdr_white_nits, COX__SDR_WHITE_NITS);
-    const double gain = cox__given(settings->gain, 1);
+    double gain = cox__given(settings->gain, 1);
     const double hlg_peak = cox__given(settings->hlg_peak_nits, COX__HLG_PEAK_NITS);
     double light = 1;
     if (shape->transfer == COX_TRANSFER_PQ)
         light = COX__PQ_NITS / white;
     else if (shape->transfer == COX_TRANSFER_HLG)
         light = hlg_peak / white;
+    if (shape->transfer == COX_TRANSFER_SDR) {
+        light = cox__scene_sdr_nits(shape, settings) / white;
+        gain = 1;
+    }
 
     const bool filtered = shape->scale == COX_SCALE_FILTER, halved = shape->scale == COX_SCALE_HALF;
     const struct cox_video_shape mapped = filtered ? cox__scale_result(shape) : *shape;
@@ -877,6 +883,8 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
         const uint32_t count = cox_video_planes(&shape->in, shape->width, shape->height, planes);
         p.scale = cox__scale_of(shape, planes, count);
     }
+    if (cox__codes_kept(shape))
+        p.codes = cox__codes_of(shape);
 
     /* When the size is halved, the kernel adds up four codes of Y', and four times as many of Cb
      * and Cr; for RGBA it adds up signals. */

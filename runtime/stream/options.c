@@ -74,8 +74,10 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
     if (chosen(look->dither, out->format.depth < in->format.depth))
         shape->dither = COX_DITHER_ORDERED;
     shape->gamut = COX_GAMUT_CLIP;
+    const bool is_sdr = shape->transfer == COX_TRANSFER_SDR;
     const bool narrow = shape->primaries == COX_PRIMARIES_BT709 ||
-                        shape->out_primaries == COX_OUT_BT2020;
+                        shape->out_primaries == COX_OUT_BT2020 ||
+                        (is_sdr && shape->primaries >= COX_PRIMARIES_BT601_525);
     if (chosen(look->compress, !narrow))
         shape->gamut = COX_GAMUT_COMPRESS;
 

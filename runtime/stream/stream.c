@@ -41,6 +41,7 @@ struct cox_video_stream {
 
     /* Used by the sending thread only. */
     struct cox_video_shape wanted_before; /* the shape that the frame before preferred */
+    enum cox_transfer transfer_before;    /* the frame before's */
     cox_buffer *histogram;                /* NULL until a frame has steered */
 
     pthread_mutex_t lock; /* guards the fields below */
@@ -447,6 +448,13 @@ static cox_status make_ready(struct sent *sent)
     return status;
 }
 
+static enum cox_transfer transfer_of(const struct sent *sent)
+{
+    const struct cox_video_image *in = &sent->in.image.image;
+
+    return in->reshape ? COX_TRANSFER_PQ : in->transfer;
+}
+
 /* Read a frame's description, and wait for its turn. */
 static cox_status admit(cox_video_stream *stream, const struct cox_video_image *in,
                         const struct cox_video_image *out, struct sent *sent)
@@ -467,7 +475,7 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_image *
     await_turn(stream, sent->steers);
     sent->admitted = true;
     sent->curve_before = stream->curve;
-    if (stream->restarts)
+    if (stream->restarts || transfer_of(sent) != stream->transfer_before)
         memset(&stream->curve, 0, sizeof stream->curve);
     sent->result.frame = stream->frames_sent;
     pthread_mutex_unlock(&stream->lock);
@@ -501,16 +509,21 @@ cox_status cox_video_stream_send(cox_video_stream *stream, const struct cox_vide
 
     sent->result.user = user;
     cox_status status = admit(stream, in, out, sent);
+    const enum cox_transfer transfer = transfer_of(sent);
     if (status == COX_OK)
         status = make_ready(sent);
     if (status == COX_OK)
         status = submit(sent);
 
-    if (status == COX_OK)
-        stream->restarts = false;
-    else
+    if (status != COX_OK) {
         forget(sent, status);
-    return status;
+        return status;
+    }
+
+    /* From here on the frame may have been received. */
+    stream->restarts = false;
+    stream->transfer_before = transfer;
+    return COX_OK;
 }
 
 void cox_video_stream_restart(cox_video_stream *stream)

@@ -325,7 +325,7 @@ enum {
 _Static_assert((int)CHOICES == (int)RANDOM_PAIRS_CHOICES, "pairs of all choices");
 static const uint32_t choices[CHOICES] = {
     [IN_KIND] = 13, [IN_SUB] = 3,    [IN_SITE] = 3,  [IN_RANGE] = 2,  [OUT_KIND] = 9, [OUT_SUB] = 3,
-    [OUT_SITE] = 3, [OUT_RANGE] = 2, [TRANSFER] = 3, [PRIMARIES] = 2, [CURVE] = 4,    [FADE] = 2,
+    [OUT_SITE] = 3, [OUT_RANGE] = 2, [TRANSFER] = 4, [PRIMARIES] = 2, [CURVE] = 4,    [FADE] = 2,
     [DITHER] = 2,   [GAMUT] = 2,     [ENCODING] = 3, [SCALE] = 2,     [WORK] = 3,
 };
 enum { V210_IN = 12, VARIANTS_MAX = 400 };
@@ -390,6 +390,8 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
     make_format(&shape->in, &in_kinds[v[IN_KIND]], v[IN_SUB], v[IN_SITE], v[IN_RANGE]);
     make_format(&shape->out, &out_kinds[v[OUT_KIND]], v[OUT_SUB], v[OUT_SITE], v[OUT_RANGE]);
     if ((!v[IN_SUB] && v[IN_SITE]) || (!v[OUT_SUB] && v[OUT_SITE]))
+        return false;
+    if (shape->transfer == COX_TRANSFER_SDR && (v[CURVE] || v[FADE]))
         return false;
     for (int output = 0; output < 2; output++) {
         struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];

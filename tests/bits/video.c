@@ -56,6 +56,10 @@ static const struct kind {
     {"colours", true, "301x203 gbrp12 full to gbrp10 hable"},
     {"pixels", false, "301x203 bgra16 to yuv444p10 hlg mobius"},
     {"pixels-larger", false, "203x101 rgba8 to 322x180 bgra8 hable"},
+    {"sdr", false, "613x127 yuv420p10 to yuv420p8 sdr bt709 dither"},
+    {"sdr-captured", false, "643x361 v210 to p210 full sdr bt709"},
+    {"sdr-wide", false, "613x127 p010 to yuv420p8 sdr compress"},
+    {"sdr-to-hdr", false, "301x203 nv12 to p010 sdr bt709 pq wide local"},
 };
 
 static struct bits_suite suite = {.splits = 50};

@@ -4,79 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck disable=SC2086 # options are words
 . "$(dirname "$0")/../support/tonemap.sh"
-need ffmpeg
-need_device
-need_libavformat
-
-FRAMES=4                        # of a part
-FRAME=$((160 * 96 * 3 / 2 + 6)) # bytes in y4m
-
-ff() { ffmpeg -nostdin -v error -y "$@"; }
-make() { expect_status 0 "$*" ff "$@"; } # OPTIONS...: OUTPUT is the last one
-has_encoder() { ff -f lavfi -i "color=gray:s=320x180,format=$2" -frames:v 1 -c:v $1 -f null - 2>/dev/null; }
-has_encoder libx265 yuv420p10le || skip 'ffmpeg cannot encode 10 bits with libx265'
-
-pattern="testsrc2=s=160x96:r=24,format=yuv420p10le"
-
-# part NAME TRANSFER [PRIMARIES MATRIX RANGE OPTIONS]: H.265 that names these colours.
-part() {
-    colours=colorprim=${3:-bt2020}:colormatrix=${4:-bt2020nc}:range=${5:-limited}
-    [ $2 = none ] || colours=$colours:transfer=$2
-    make -f lavfi -i "$pattern" -frames:v $FRAMES -c:v libx265 -preset ultrafast \
-        -x265-params log-level=none:lossless=1:repeat-headers=1:$colours${6:+:$6} $1.mkv
-    make -i $1.mkv -c copy $1.hevc
-}
-
-# film NAME PART...: one stream of these parts.
-film() {
-    film=$1.hevc
-    shift
-    for part; do cat $part.hevc; done >$film
-}
-
-# packed FILM PART...: the same in a container.
-packed() {
-    film=$1
-    shift
-    for part; do echo "file $part"; done >list
-    make -f concat -i list -c copy $film
-}
-
-# samples FILE: the frames of a y4m file without the first line.
-samples() { tail -n +2 $1; }
-
-# alone PART OPTIONS...: the frames of the part alone.
-alone() {
-    a_frames=$(echo "$*" | tr ' ' _).frames
-    if [ ! -e $a_frames ]; then
-        run 0 "$* alone" "$@" -o alone.y4m
-        samples alone.y4m >$a_frames
-    fi
-    cat $a_frames >>alone
-}
-
-# follows FILM CHANGES OPTIONS -- PART...: each part of the film is what it is alone. The parts are files.
-follows() {
-    f_film=$1 f_changes=$2 f_options=
-    shift 2
-    while [ "$1" != -- ]; do
-        f_options="$f_options $1"
-        shift
-    done
-    shift
-    : >alone
-    for f_part; do
-        alone $f_part $f_options
-    done
-    run 0 "$f_film$f_options" $f_film -o film.y4m $f_options
-    case $f_changes in
-    0) lacks out '^colours' ;;
-    1) contains out "^colours   1 change, the first at frame $FRAMES\$" ;;
-    *) contains out "^colours   $f_changes changes, the first at frame $FRAMES\$" ;;
-    esac
-    samples film.y4m | cmp -s - alone || fail "$f_film$f_options: a part differs from the part alone"
-    pass
-}
+. "$(dirname "$0")/../support/film_parts.sh"
 
 # --- Each property ---
 
@@ -191,21 +119,6 @@ refute 'a location that does not count' cmp -s corner.png pq.png
 
 # --- Pieces ---
 
-# pieces FILM OPTIONS...: a film in pieces that begin within the parts equals one run.
-pieces() {
-    p_film=$1
-    shift
-    run 0 "$p_film in one run: $*" $p_film -o whole.y4m "$@"
-    run 0 'the first frames' analyse $p_film --range :$((FRAMES + 1)) -o 1.part "$@"
-    run 0 'the rest' analyse $p_film --range $((FRAMES + 1)): -o 2.part "$@"
-    run 0 'its light' steer 2.part 1.part -o film.scene
-    for p_part in 1 2; do
-        run 0 "piece $p_part" map $p_film --scene film.scene --share $p_part/2 -o $p_part.y4m
-    done
-    run 0 'its pieces' join 1.y4m 2.y4m -o joined.y4m --overwrite
-    same whole.y4m joined.y4m "pieces of $p_film: $*"
-    rm -f ./*.part film.scene [12].y4m whole.y4m joined.y4m
-}
 pieces b.mkv --lookahead 1
 pieces b.mkv --lookahead 0
 pieces b.mkv --transfer pq --peak 1000
@@ -227,27 +140,23 @@ stops() {
     denies 1 "frame $s_frame " "a still behind the frame" $s_name.hevc -o kept.png --frame $s_frame --peak 1000
     refute 'a still of damaged input' [ -e kept.png ]
 }
-part sdr bt709 bt709 bt709
+part log log100 bt709 bt709
 part untagged none bt709 bt709
 part film smpte2084 film
 part size smpte2084
 make -f lavfi -i "testsrc2=s=176x96:r=24,format=yuv420p10le" -frames:v 2 -c:v libx265 -preset ultrafast -x265-params \
     log-level=none:colorprim=bt2020:colormatrix=bt2020nc:transfer=smpte2084 size.hevc
-stops insert $FRAMES ': not HDR video \(transfer bt709\); end before it with --frames' pq sdr pq
+stops insert $FRAMES ': not HDR video \(transfer log100\); end before it with --frames' pq log pq
 stops silent $FRAMES ': it names no transfer curve, and video with BT.709 primaries is usually SDR' hlg untagged
 stops unknown $FRAMES ': its primaries \(film\) are not supported' pq film
 stops larger $((2 * FRAMES)) ', at or after byte .*: the picture.s size changes from 160 x 96 to 176 x 96' pq hlg size
-run 0 'SDR as HDR by option' insert.hevc -o null: --transfer pq --primaries bt2020 --peak 1000
+run 0 'a log curve as HDR by option' insert.hevc -o null: --transfer pq --primaries bt2020 --peak 1000
 denies 1 "frame $FRAMES .*not HDR video" 'analyse' analyse insert.hevc -o insert.part
 refute 'a part of damaged input' [ -e insert.part ]
 
-# What comes behind SDR can be chosen.
-run 0 'the part behind SDR' insert.hevc -o kept.y4m --peak 1000 --start $((2 * FRAMES))
-samples kept.y4m | cmp -s - pq || fail 'the part behind SDR differs'
-film c sdr pq
-denies 1 'c.hevc: not HDR video' 'SDR first' c.hevc -o null:
-run 0 'without the SDR' c.hevc -o kept.y4m --peak 1000 --start $FRAMES
-samples kept.y4m | cmp -s - pq || fail 'the part behind SDR differs'
+# What comes behind such a part can be chosen.
+run 0 'the part behind it' insert.hevc -o kept.y4m --peak 1000 --start $((2 * FRAMES))
+samples kept.y4m | cmp -s - pq || fail 'the part behind the log curve differs'
 
 # A part that names no transfer curve is PQ, as it is alone.
 part wide none

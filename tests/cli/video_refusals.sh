@@ -75,7 +75,7 @@ wrong() { # PATTERN ARGS...
 while IFS='|' read -r pattern words <&3; do
     wrong "$pattern" $words
 done 3<<'END'
---transfer 'srgb': expected pq, hlg or linear|--transfer srgb
+--transfer 'srgb': expected pq, hlg, linear, sdr or auto|--transfer srgb
 --primaries 'p3': expected bt2020, bt709, p3-d65, p3-dci, bt601-525 or bt601-625|--primaries p3
 --range 'tv': expected limited, full|--range tv
 expected auto or a luminance|--peak bright
@@ -138,7 +138,7 @@ refuses 2 'P010 has 10 bits' 'P010 of eight bits' "$clip" -o a.p010 --depth 8
 refuses 2 'only one of' 'two outputs on standard output' "$clip" -o - --stats -
 refuses 1 '--transfer linear is for half-float RGBA' 'linear light in codes' "$clip" -o a.y4m --transfer linear
 half="$work/black.rgba16f --size 64x48 -o a.y4m"
-refuses 1 '--transfer pq and hlg are for integer samples' 'codes in linear light' $half --transfer pq
+refuses 1 '--transfer pq, hlg and sdr are for integer samples' 'codes in linear light' $half --transfer pq
 refuses 1 '--range is for' 'a range of RGBA' $half --range full
 refuses 1 'is not supported for half-float RGBA' 'another size of half floats' $half --scale 32x
 refuses 1 'must be from 1/8 to 8 times that' 'a size too small' "$clip" -o a.y4m --scale 7x48

@@ -52,7 +52,7 @@ static void check_job(struct options options, enum options_job job)
     if (job == OPTIONS_PICTURE) {
         CHECK(options.depth == 8 || options.depth == 16);
         CHECK(!options.raw.given && !options.frame_list && !options.sheet_count && !options.lookahead &&
-              !options.has_transfer);
+              !options.has_transfer && !options.passes_sdr);
         return;
     }
     CHECK(options.to > OUTPUT_NAME && options.to <= OUTPUT_MP4);

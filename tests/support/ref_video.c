@@ -188,6 +188,12 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
         memcpy(to_709, ref->primaries, sizeof to_709);
         multiply(to_709, to_2020, ref->primaries);
     }
+    ref->sdr_nits = shape->encoding == COX_ENCODING_PQ ? fmin(203, ref->white_nits) : ref->white_nits;
+    if (shape->transfer == COX_TRANSFER_SDR) { /* which is neither compressed nor made brighter */
+        ref->shape.op = COX_OPERATOR_CLIP;
+        ref->strength = 0;
+        ref->gain = 1;
+    }
     ref->fade = ref_fade(ref, value_at);
 }
 
@@ -479,6 +485,10 @@ void ref_video_light(const struct ref_video *ref, const double signal[3], double
             light[c] = ref_pq_light(signal[c]) * scale;
         return;
     }
+    for (int c = 0; c < 3 && ref->shape.transfer == COX_TRANSFER_SDR; c++)
+        light[c] = pow(signal[c], 2.4) * ref->sdr_nits / ref->white_nits;
+    if (ref->shape.transfer == COX_TRANSFER_SDR)
+        return;
     double scene[3];
     for (int c = 0; c < 3; c++)
         scene[c] = ref_hlg_light(signal[c]);
@@ -703,6 +713,46 @@ static void write_planes(const struct ref_video *ref, const double *display, dou
     }
 }
 
+/* Whether SDR has the colours, the size and the places of the output, so that its codes are kept. */
+static bool keeps_codes(const struct cox_video_shape *s)
+{
+    const bool wide = s->out_primaries == COX_OUT_BT2020;
+    const bool places = s->in.chroma_x_log2 == s->out.chroma_x_log2 && s->in.chroma_y_log2 == s->out.chroma_y_log2 &&
+                        (s->in.chroma_x_log2 == 0 || s->in.chroma_location == s->out.chroma_location);
+    return s->transfer == COX_TRANSFER_SDR && s->encoding == COX_ENCODING_BT1886 && s->scale == COX_SCALE_NONE &&
+           is_rgb(&s->in) == is_rgb(&s->out) && places &&
+           s->primaries == (wide ? COX_PRIMARIES_BT2020 : COX_PRIMARIES_BT709) &&
+           (is_rgb(&s->in) || ref_video_luma(s) == luma_of[s->primaries]);
+}
+
+/* The value of each sample of the input, as a code of the output. */
+static void keep_codes(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX],
+                       double *out[COX_VIDEO_PLANES_MAX])
+{
+    const struct cox_video_format *format = &ref->shape.out;
+    const struct levels levels = levels_of(format);
+    for (int part = 0; part < 3; part++) {
+        const bool chroma = part > 0 && !is_rgb(format);
+        const uint32_t width = part ? ((ref->width - 1) >> format->chroma_x_log2) + 1 : ref->width;
+        const uint32_t height = part ? ((ref->height - 1) >> format->chroma_y_log2) + 1 : ref->height;
+        for (uint32_t j = 0; j < height; j++)
+            for (uint32_t i = 0; i < width; i++) {
+                const struct place place = place_of_sample(format, part, i);
+                const struct ref_plane plane = ref_video_plane(format, ref->width, ref->height, place.plane);
+                double value = value_of(ref, part, code_within(ref, in, part, (long)i, (long)j));
+                if (chroma)
+                    value = levels.chroma_zero + levels.chroma_span * value;
+                else
+                    value = levels.luma_zero + (levels.luma_one - levels.luma_zero) * value;
+                out[place.plane][(size_t)j * plane.width * plane.channels + place.index] = limit(ref, value);
+            }
+    }
+    const double largest = (1u << format->depth) - 1;
+    for (size_t i = 0; i < (size_t)ref->width * ref->height; i++)
+        if (format->layout == COX_VIDEO_RGBA || format->layout == COX_VIDEO_BGRA)
+            out[0][4 * i + 3] = largest;
+}
+
 bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX],
                    double *out[COX_VIDEO_PLANES_MAX])
 {
@@ -721,7 +771,8 @@ bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_P
     const bool surround = shape->op == COX_OPERATOR_LOCAL;
     if (surround)
         good = good && ref_local_init(&local, ref->width, ref->height, 2, video_stops, &(struct planes){ref, in});
-    for (uint32_t y = 0; good && y < ref->height; y++) {
+    const bool kept = keeps_codes(shape);
+    for (uint32_t y = 0; good && !kept && y < ref->height; y++) {
         for (uint32_t x = 0; x < ref->width; x++) {
             double signal[3], light[3], c[3], *to = &display[3 * ((size_t)y * ref->width + x)];
             ref_video_signal(ref, in, x, y, signal);
@@ -735,7 +786,9 @@ bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_P
         }
     }
     ref_local_free(&local);
-    if (good && packed)
+    if (good && kept)
+        keep_codes(ref, in, out);
+    else if (good && packed)
         write_rgba(ref, display, out[0]);
     else if (good && shape->out.layout == COX_VIDEO_GBR)
         write_gbr(ref, display, out);

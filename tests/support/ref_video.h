@@ -17,6 +17,7 @@ struct ref_video {
     double peak;                             /* in multiples of SDR white */
     double fade;                             /* luminance from which colours fade */
     double primaries[3][3];                  /* to BT.709 */
+    double sdr_nits;                         /* the white of COX_TRANSFER_SDR */
     double detail;                           /* COX_OPERATOR_LOCAL */
     double knee;                             /* COX_GAMUT_COMPRESS */
     const double *out_luma;                  /* Kr, Kg, Kb of the output */

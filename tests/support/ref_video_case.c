@@ -71,6 +71,7 @@ static bool read_word(const char *word, struct cox_video_shape *shape, bool out)
         {"full", &format->range, COX_RANGE_FULL},
         {"hlg", &shape->transfer, COX_TRANSFER_HLG},
         {"light", &shape->transfer, COX_TRANSFER_LINEAR},
+        {"sdr", &shape->transfer, COX_TRANSFER_SDR},
         {"bt709", &shape->primaries, COX_PRIMARIES_BT709},
         {"p3", &shape->primaries, COX_PRIMARIES_P3_D65},
         {"dci", &shape->primaries, COX_PRIMARIES_P3_DCI},
@@ -148,7 +149,7 @@ const char *ref_shape_text(const struct cox_video_shape *s)
 {
     static char texts[4][256];
     static unsigned turn;
-    static const char *const transfers[] = {"", " hlg", " light"};
+    static const char *const transfers[] = {"", " hlg", " light", " sdr"};
     static const char *const primaries[] = {"", " bt709", " p3", " dci", " 525", " 625"};
     static const char *const encodings[] = {"", " srgb", " pq"};
     static const char *const matrices[] = {"", " matrix2020", " matrix709", " matrix601"};

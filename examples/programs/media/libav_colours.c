@@ -199,6 +199,7 @@ static void take_transfer(struct video_colours *colours,
     const bool is_hlg = transfer == AVCOL_TRC_ARIB_STD_B67;
     colours->has_transfer = is_hlg || transfer == AVCOL_TRC_SMPTE2084;
     colours->transfer = is_hlg ? COX_TRANSFER_HLG : COX_TRANSFER_PQ;
+    colours->is_sdr = cox_av_curve_is_sdr(transfer);
 
     if (!colours->has_transfer && transfer != AVCOL_TRC_UNSPECIFIED)
         snprintf(colours->other_transfer, sizeof colours->other_transfer, "%s",
@@ -230,6 +231,7 @@ bool libav_take_colours(struct video_colours *colours, const struct libav *libav
         colours->transfer = COX_TRANSFER_PQ;
         colours->primaries = COX_PRIMARIES_BT2020;
         colours->other_transfer[0] = '\0';
+        colours->is_sdr = false;
         colours->scene_peak_nits = (double)libav->dolby.scene_peak_nits;
         return true;
     }

@@ -41,6 +41,7 @@ struct video_colours {
     /* A named transfer that is neither PQ nor HLG, so that the frames are not HDR. Named primaries
      * that the library does not have. Then has_transfer or has_primaries is false. "" = none. */
     char other_transfer[24], other_primaries[24];
+    bool is_sdr; /* the other transfer is one of SDR (cox_av_curve_is_sdr) */
 
     /* Frames are reshaped (Dolby Vision), which gives PQ and BT.2020. The range is that of the codes
      * before. */

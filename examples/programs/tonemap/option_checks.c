@@ -230,6 +230,9 @@ static bool suit_look(const struct options *options, struct options_error *error
     if (options->op == COX_OPERATOR_EXPOSURE)
         return options_refuse(error, "--operator exposure is for pictures; for video use linear or "
                                      "clip");
+    if (options->has_transfer && options->transfer == COX_TRANSFER_SDR &&
+        options->given & OPTION_BIT(OPTION_EXPOSURE))
+        return options_refuse(error, "--exposure is for HDR; with --transfer sdr no light changes");
     if (options->op == COX_OPERATOR_LOCAL && options->scale)
         return options_refuse(error, "--scale cannot be combined with --operator local");
 

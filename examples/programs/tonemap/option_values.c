@@ -325,7 +325,8 @@ static bool parse_stream_number(struct options *options, const char *text,
 static bool set_stream(struct options *options, int which, const char *text,
                        struct options_error *error)
 {
-    static const char *const transfers[] = {"pq", "hlg", "linear", NULL};
+    /* In the order of cox_transfer, then the one that is none. */
+    static const char *const transfers[] = {"pq", "hlg", "linear", "sdr", "auto", NULL};
     /* In the order of cox_primaries. */
     static const char *const primaries[] = {"bt2020",    "bt709",     "p3-d65", "p3-dci",
                                             "bt601-525", "bt601-625", NULL};
@@ -333,12 +334,14 @@ static bool set_stream(struct options *options, int which, const char *text,
     switch (which) {
     case OPTION_TRANSFER:
         word = options_find_word(text, transfers);
-        options->has_transfer = true;
+        options->passes_sdr = word > COX_TRANSFER_SDR;
+        options->has_transfer = !options->passes_sdr;
         options->transfer = COX_TRANSFER_PQ;
-        if (word > 0)
+        if (word > 0 && options->has_transfer)
             options->transfer = (enum cox_transfer)word;
         return word >= 0 ||
-               options_refuse(error, "--transfer '%s': expected pq, hlg or linear", text);
+               options_refuse(error, "--transfer '%s': expected pq, hlg, linear, sdr or auto",
+                              text);
     case OPTION_PRIMARIES:
         word = options_find_word(text, primaries);
         options->has_primaries = true;

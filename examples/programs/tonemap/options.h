@@ -105,6 +105,7 @@ struct options {
 
     bool peak_auto;
     bool has_transfer, has_primaries, has_range;
+    bool passes_sdr;  /* --transfer auto: frames that name an SDR curve pass */
     bool raw_by_name; /* the input's name ends like one of raw frames, but no size is given */
     bool lookahead;
     bool trust_metadata;

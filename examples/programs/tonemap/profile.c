@@ -168,7 +168,7 @@ static const struct field fields[] = {
     {"in-chroma-y", 0, 1, PLACE(shape.in.chroma_y_log2), WHOLE_32},
     {"in-site", 0, COX_CHROMA_TOP_LEFT, PLACE(shape.in.chroma_location), WHOLE_32},
     {"in-range", 0, COX_RANGE_FULL, PLACE(shape.in.range), WHOLE_32},
-    {"transfer", 0, COX_TRANSFER_LINEAR, PLACE(shape.transfer), WHOLE_32},
+    {"transfer", 0, COX_TRANSFER_SDR, PLACE(shape.transfer), WHOLE_32},
     {"primaries", 0, COX_PRIMARIES_BT601_625, PLACE(shape.primaries), WHOLE_32},
     {"matrix", 0, COX_MATRIX_BT601, PLACE(shape.matrix), WHOLE_32},
     {"operator", 0, COX_OPERATOR_COUNT - 1, PLACE(shape.op), WHOLE_32},

@@ -101,8 +101,9 @@ static bool may_be_pq(const struct video_format *format, const struct video_colo
     if (colours->other_transfer[0])
         return error_set(error,
                          "not HDR video (%s, transfer %s); use --transfer pq or hlg to treat it as "
-                         "HDR",
-                         format->text, colours->other_transfer);
+                         "HDR%s",
+                         format->text, colours->other_transfer,
+                         colours->is_sdr ? ", or auto to pass SDR unchanged" : "");
     if (format->pixel.depth > 8 && !narrow && !format->usually_sdr)
         return true;
 
@@ -287,8 +288,8 @@ static float known_peak(const struct source *from)
 }
 
 /* Primaries and matrix. The option sets both. */
-static bool choose_primaries(struct cox_video_shape *shape, const struct video_colours *colours,
-                             struct error *error)
+static bool choose_primaries(struct cox_video_shape *shape, enum cox_transfer transfer,
+                             const struct video_colours *colours, struct error *error)
 {
     if (colours->other_primaries[0])
         return error_set(error,
@@ -296,10 +297,17 @@ static bool choose_primaries(struct cox_video_shape *shape, const struct video_c
                          colours->other_primaries);
 
     shape->primaries = COX_PRIMARIES_BT2020;
+    if (transfer == COX_TRANSFER_SDR)
+        shape->primaries = COX_PRIMARIES_BT709;
     if (colours->has_primaries)
         shape->primaries = colours->primaries;
     shape->matrix = colours->matrix;
     return true;
+}
+
+static bool is_bt601(enum cox_primaries primaries)
+{
+    return primaries == COX_PRIMARIES_BT601_525 || primaries == COX_PRIMARIES_BT601_625;
 }
 
 /* What the options have not chosen: transfer curve, primaries, range, chroma location, and what
@@ -310,23 +318,32 @@ static bool choose_colours(struct source *from, struct film_plan *plan,
     const struct film_chosen chosen = plan->chosen;
     struct cox_video_shape *shape = &plan->shape;
     const bool follows = !chosen.transfer && !from->format->light;
-    const bool assumed = follows && !colours->has_transfer;
+    const bool passes = follows && colours->is_sdr && from->passes_sdr;
+    const bool assumed = follows && !colours->has_transfer && !passes;
     if (assumed && !may_be_pq(from->format, colours, error))
         return false;
-    if (!chosen.primaries && !choose_primaries(shape, colours, error))
+
+    enum cox_transfer transfer = shape->transfer;
+    if (passes)
+        transfer = COX_TRANSFER_SDR;
+    else if (follows)
+        transfer = colours->has_transfer ? colours->transfer : COX_TRANSFER_PQ;
+    if (!chosen.primaries && !choose_primaries(shape, transfer, colours, error))
         return false;
 
+    shape->transfer = transfer;
     from->assumed |= assumed;
+    from->passes_sdr |= follows && !passes;
     /* An option for the colours is for those of the base layer. */
     shape->reshape = colours->reshapes && follows && !chosen.primaries && !chosen.range;
-    if (follows)
-        shape->transfer = colours->has_transfer ? colours->transfer : COX_TRANSFER_PQ;
     if (!chosen.range)
         shape->in.range = colours->range;
     shape->in.chroma_location = colours->chroma_location;
 
+    /* SDR of BT.601 hardly leaves BT.709. Compression would only make it paler. */
     const bool fits = shape->primaries == COX_PRIMARIES_BT709 ||
-                      shape->out_primaries == COX_OUT_BT2020;
+                      shape->out_primaries == COX_OUT_BT2020 ||
+                      (transfer == COX_TRANSFER_SDR && is_bt601(shape->primaries));
     if (!chosen.gamut && fits)
         shape->gamut = COX_GAMUT_CLIP;
     else if (!chosen.gamut)
@@ -340,7 +357,11 @@ bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame
     const bool assumed = from->assumed;
     struct error why;
     if (!choose_colours(from, plan, colours, &why)) {
-        if (!plan->chosen.transfer && colours->other_transfer[0])
+        if (!plan->chosen.transfer && colours->is_sdr)
+            error_set(&why,
+                      "not HDR video (transfer %s); use --transfer auto to pass SDR unchanged",
+                      colours->other_transfer);
+        else if (!plan->chosen.transfer && colours->other_transfer[0])
             error_set(&why,
                       "not HDR video (transfer %s); end before it with --frames, or begin "
                       "after it with --start",
@@ -386,6 +407,7 @@ static bool choose_first_colours(struct source *from)
                                         .primaries = options->has_primaries,
                                         .range = options->has_range,
                                         .gamut = options->has_gamut};
+    from->passes_sdr = options->passes_sdr;
     if (options->has_transfer)
         plan->shape.transfer = options->transfer;
     else if (from->format->light)
@@ -450,7 +472,7 @@ bool source_choose_shape(struct source *from)
 
     if (format->light && shape->transfer != COX_TRANSFER_LINEAR)
         return message_error(
-            "--transfer pq and hlg are for integer samples, but %s is half-float RGBA",
+            "--transfer pq, hlg and sdr are for integer samples, but %s is half-float RGBA",
             options->input);
     if (!format->light && shape->transfer == COX_TRANSFER_LINEAR)
         return message_error("--transfer linear is for half-float RGBA, but %s has integer samples",

@@ -18,6 +18,7 @@ struct source {
     const char *known_peak;     /* what the metadata calls it */
     double odd_peak_nits;       /* an impossible one from the metadata; 0 = none */
     bool assumed;               /* the transfer curve of some frames is PQ by default */
+    bool passes_sdr;            /* frames that name an SDR curve pass: some frames are HDR */
     struct film_plan plan;      /* shape, size, settings and steering are set here */
 };
 

@@ -115,6 +115,7 @@ static bool take_scenes(struct job *job)
     own->start = job->range.first;
     own->frames = job->range.count;
     own->arithmetic = scenes->profile.arithmetic;
+    job->from.passes_sdr = true; /* where steer had SDR */
     own->op = scenes->profile.shape.op;
     job->from.plan.scenes = scenes;
 
@@ -464,7 +465,7 @@ static const char *range_text(const struct cox_video_format *pixel)
 
 static void print_input(const struct job *job)
 {
-    static const char *const transfers[] = {"PQ", "HLG", "linear light"};
+    static const char *const transfers[] = {"PQ", "HLG", "linear light", "SDR"};
     static const char *const primaries[] = {"BT.2020", "BT.709",          "P3-D65",
                                             "DCI-P3",  "BT.601 525-line", "BT.601 625-line"};
     const struct video_format *format = job->from.format;
@@ -509,6 +510,13 @@ static void print_known_peak(const struct job *job)
 static void print_light(const struct job *job)
 {
     const struct options *options = job->options;
+    if (options->has_transfer && options->transfer == COX_TRANSFER_SDR) {
+        say("light     SDR, unchanged");
+        if (options->hdr_nits > 0)
+            say(", white at %g cd/m2", options->hdr_nits < 203 ? options->hdr_nits : 203);
+        say("\n");
+        return;
+    }
     say("light     %s, %s %g cd/m2, ", cox_operator_name(options->op),
         options->hdr_nits > 0 ? "HDR display" : "SDR white", source_white_nits(options));
     if (options->scenes)

@@ -235,6 +235,17 @@ Test(libav, images_have_what_frames_say)
     cr_expect_eq(image.primaries, COX_PRIMARIES_BT709);
     cr_expect_eq(image.matrix, COX_MATRIX_BT2020);
     cr_expect(cox_av_is_hdr(frame));
+    frame->color_trc = AVCOL_TRC_BT709;
+    cr_assert_eq(cox_av_image(frame, &image), 0);
+    cr_expect_eq(image.transfer, COX_TRANSFER_SDR);
+    cr_expect_not(cox_av_is_hdr(frame));
+    frame->color_primaries = AVCOL_PRI_UNSPECIFIED;
+    cr_assert_eq(cox_av_image(frame, &image), 0);
+    cr_expect_eq(image.primaries, COX_PRIMARIES_BT2020, "those of the matrix");
+    frame->colorspace = AVCOL_SPC_UNSPECIFIED;
+    cr_assert_eq(cox_av_image(frame, &image), 0);
+    cr_expect_eq(image.primaries, COX_PRIMARIES_BT709);
+    frame->colorspace = AVCOL_SPC_BT2020_NCL;
     frame->chroma_location = AVCHROMA_LOC_TOP;
     cr_assert_eq(cox_av_image(frame, &image), 0);
     cr_expect_eq(image.format.chroma_location, COX_CHROMA_CENTER);
@@ -257,7 +268,9 @@ Test(libav, colours_that_would_be_mapped_otherwise_than_said_are_refused)
         {AVCOL_TRC_ARIB_STD_B67, AVCOL_PRI_BT709, AVCOL_SPC_BT709, true},
         {AVCOL_TRC_UNSPECIFIED, AVCOL_PRI_UNSPECIFIED, AVCOL_SPC_UNSPECIFIED, true},
         {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT2020, AVCOL_SPC_RGB, true},
-        {AVCOL_TRC_BT709, AVCOL_PRI_BT709, AVCOL_SPC_BT709, false},
+        {AVCOL_TRC_BT709, AVCOL_PRI_BT709, AVCOL_SPC_BT709, true},
+        {AVCOL_TRC_GAMMA28, AVCOL_PRI_BT470BG, AVCOL_SPC_BT470BG, true},
+        {AVCOL_TRC_LOG, AVCOL_PRI_BT709, AVCOL_SPC_BT709, false},
         {AVCOL_TRC_LINEAR, AVCOL_PRI_BT2020, AVCOL_SPC_BT2020_NCL, false},
         {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT2020, AVCOL_SPC_BT709, true},
         {AVCOL_TRC_SMPTE2084, AVCOL_PRI_BT709, AVCOL_SPC_BT2020_NCL, true},
@@ -275,6 +288,36 @@ Test(libav, colours_that_would_be_mapped_otherwise_than_said_are_refused)
         if (table[i].matrix != AVCOL_SPC_RGB) /* but the frame's format is not RGB */
             cr_expect_eq(cox_av_send_frame(&map, frame), table[i].known ? 0 : AVERROR(ENOSYS), "case %zu", i);
     }
+}
+
+/* An advert in an HDR broadcast: the frames around it are what they are without it. */
+Test(libav, sdr_passes_between_hdr_frames)
+{
+    AVFrame *results[3], *alone = av_frame_alloc(), *sdr = make_frame(1);
+    sdr->color_trc = AVCOL_TRC_BT709;
+    sdr->color_primaries = AVCOL_PRI_BT709;
+    sdr->colorspace = AVCOL_SPC_BT709;
+    open_map(NULL);
+    map.format = AV_PIX_FMT_YUV420P10LE;
+    for (int n = 0; n < 3; n++) {
+        results[n] = av_frame_alloc();
+        cr_assert_eq(cox_av_send_frame(&map, n == 1 ? sdr : frame), 0, "%s", logged);
+        for (int code = AVERROR(EAGAIN); code == AVERROR(EAGAIN);)
+            code = cox_av_receive_frame(&map, results[n]);
+    }
+    for (int y = 0; y < HEIGHT; y++)
+        cr_assert_arr_eq(results[1]->data[0] + (ptrdiff_t)y * results[1]->linesize[0],
+                         sdr->data[0] + (ptrdiff_t)y * sdr->linesize[0], 2 * WIDTH, "row %d", y);
+    cox_av_map_flush(&map);
+    cr_assert_eq(cox_av_send_frame(&map, frame), 0);
+    cr_assert_eq(cox_av_send_frame(&map, NULL), 0);
+    cr_assert_eq(cox_av_receive_frame(&map, alone), 0);
+    cr_expect(same_samples(results[0], alone));
+    cr_expect(same_samples(results[2], alone));
+    for (int n = 0; n < 3; n++)
+        av_frame_free(&results[n]);
+    av_frame_free(&alone);
+    av_frame_free(&sdr);
 }
 
 /* Windows, fields and swapped planes of frames in the pool give the same result as the same samples in other

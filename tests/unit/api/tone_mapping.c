@@ -74,7 +74,10 @@ Test(tone_mapping, video_shapes)
     FILM(COX_E_INVALID, shape.in_pitch_bytes[1] = 1ull << 31);
     FILM(COX_OK, shape.in_pitch_bytes[1] = (1ull << 31) - 4);
     FILM(COX_E_INVALID, shape.out_pitch_bytes[1] = 12);
-    FILM(COX_E_INVALID, shape.transfer = (enum cox_transfer)3);
+    FILM(COX_E_INVALID, shape.transfer = (enum cox_transfer)4);
+    FILM(COX_OK, shape.transfer = COX_TRANSFER_SDR);
+    FILM(COX_OK, shape.transfer = COX_TRANSFER_SDR, shape.op = COX_OPERATOR_LOCAL,
+         shape.primaries = COX_PRIMARIES_BT709);
     FILM(COX_E_INVALID, shape.transfer = COX_TRANSFER_LINEAR);
     FILM(COX_E_INVALID, shape.primaries = (enum cox_primaries)6);
     FILM(COX_E_INVALID, shape.dither = (enum cox_dither)2);

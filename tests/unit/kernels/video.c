@@ -379,6 +379,148 @@ DEVICE_TEST(video, maps_to_wide_colours_and_to_darker_hdr_displays)
     expect_all_right(&trials);
 }
 
+/* Other primaries, matrices, sizes, curves and places of chroma than the output's. The settings that bend HDR have no
+ * effect. */
+DEVICE_TEST(video, converts_sdr_as_the_reference_does)
+{
+    static const char *const texts[] = {
+        "320x200 yuv420p10 to yuv420p10 hable sdr",          "320x200 yuv420p8 to yuv420p8 hable sdr compress",
+        "320x200 yuv420p8 to yuv420p8 bt2390 sdr 625 fade",  "131x67 yuv422p10 to yuv420p10 mobius sdr 525 dither",
+        "96x64 nv12 to p010 local sdr bt709 wide pq",        "320x200 yuv420p10 to yuv420p10 bt2390 sdr wide pq",
+        "67x34 yuv444p10 to rgba8 hable sdr bt709 srgb",     "67x34 v210 to bgra16 aces sdr bt709",
+        "128x64 yuv420p10 to yuv420p8 hable sdr bt709 half", "66x34 yuv420p10 to 44x22 yuv420p8 hable sdr bt709",
+        "96x64 gbrp10 to yuv444p10 hable sdr bt709",         "131x67 yuv420p10 topleft to yuv420p10 hable sdr bt709",
+        "67x34 yuv420p8 to yuv420p8 sdr bt709 matrix601",    "67x34 rgba8 to nv12 sdr p3",
+        "67x34 yuv420p12 to yuv420p12 local sdr bt709 wide",
+    };
+    static const struct cox_video_settings settings[] = {
+        {.sdr_white_nits = 0},
+        {.sdr_white_nits = 100, .peak_nits = 10000, .gain = 4, .desaturate = 1, .detail = 2},
+        {.sdr_white_nits = 1000, .peak_nits = 100, .gain = 0.1f, .hlg_peak_nits = 400},
+    };
+    static struct trials trials;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        const struct cox_video_shape shape = ref_shape(texts[i]);
+        struct trial *trial = trial_new(&trials, &shape, i % 3);
+        trial->pictures = COUNT_OF(settings);
+        memcpy(trial->settings, settings, sizeof settings);
+    }
+    expect_all_right(&trials);
+}
+
+/* Another depth, range, layout: but neither the primaries nor the chroma. */
+DEVICE_TEST(video, recodes_sdr_of_the_outputs_colours_as_the_reference_does)
+{
+    static const char *const texts[] = {
+        "131x67 yuv420p10 to yuv420p8 sdr bt709 hable",
+        "131x67 yuv420p10 to yuv420p8 sdr bt709 dither",
+        "131x67 yuv420p8 to yuv420p10 sdr bt709 local",
+        "131x66 p010 full to nv12 sdr bt709 dither",
+        "67x34 yuv422p12 to nv16 full sdr bt709",
+        "131x67 v210 to p210 full sdr bt709",
+        "67x34 yuv444p16 full to yuv444p9 sdr bt709",
+        "67x34 gbrp12 full to gbrp8 sdr bt709 dither",
+        "67x34 rgba16 to bgra8 sdr bt709",
+        "67x34 bgra8 to gbrp10 sdr bt709 matrix601",
+        "67x34 yuv420p10 centre to p010 centre sdr wide",
+        "1x1 yuv420p8 to yuv420p8 sdr bt709 matrix709",
+        "3x5 nv12 topleft to yuv420p10 topleft sdr wide",
+    };
+    static struct trials trials;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        const struct cox_video_shape shape = ref_shape(texts[i]);
+        struct trial *trial = trial_new(&trials, &shape, i % 3);
+        trial->pictures = 2;
+        trial->settings[1] = (struct cox_video_settings){.peak_nits = 4000, .gain = 3};
+    }
+    expect_all_right(&trials);
+}
+
+/* Any codes, also outside the nominal range, and chroma as fine as its samples. */
+DEVICE_TEST(video, keeps_every_code_of_sdr)
+{
+    static const char *const texts[] = {
+        "yuv420p8 to yuv420p8",
+        "yuv420p10 to yuv420p10",
+        "yuv422p8 to yuv422p8",
+        "yuv422p10 to yuv422p10",
+        "yuv444p8 to yuv444p8",
+        "yuv444p10 to yuv444p10",
+        "nv12 to nv12",
+        "p010 to p010",
+        "nv16 to nv16",
+        "p210 to p210",
+        "gbrp8 to gbrp8",
+        "gbrp10 to gbrp10",
+        "rgba8 to rgba8",
+        "bgra8 to bgra8",
+        "rgba16 to rgba16",
+        "yuv420p10 full to yuv420p10 full",
+        "yuv420p8 full to yuv420p8 full",
+        "nv12 to yuv420p8",
+        "yuv420p10 to p010",
+        "v210 to yuv422p10",
+        "rgba8 to gbrp8 full",
+    };
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct cox_video_shape shape = ref_shape(texts[i]);
+        struct ref_film film;
+        void *in[COX_VIDEO_PLANES_MAX];
+        shape.width = 131;
+        shape.height = 67;
+        shape.transfer = COX_TRANSFER_SDR;
+        shape.primaries = COX_PRIMARIES_BT709;
+        shape.op = COX_OPERATOR_HABLE;
+        shape.dither = (enum cox_dither)(i % 2);
+        ref_film_open(&film, runtime, &shape, REF_MAPPING, i % 3, NULL);
+        ref_film_fill_stripes(&film, (uint32_t)i);
+        film_run(&film, REF_MAPPING, &(struct cox_video_settings){.gain = 2}, VARIANT_OWN, next_device());
+        ref_film_inputs(&film, in);
+
+        struct cox_video_shape as_input = {.in = shape.out};
+        void *out[COX_VIDEO_PLANES_MAX] = {NULL};
+        for (uint32_t p = 0; p < film.out_count; p++) {
+            out[p] = film.frame.planes[film.out_first + p].data;
+            as_input.in_pitch_bytes[p] = film.frame.planes[film.out_first + p].pitch_bytes;
+        }
+        uint32_t wrong = 0;
+        for (int part = 0; part < 3; part++)
+            for (uint32_t y = 0; y <= (shape.height - 1) >> (part ? shape.in.chroma_y_log2 : 0); y++)
+                for (uint32_t x = 0; x <= (shape.width - 1) >> (part ? shape.in.chroma_x_log2 : 0); x++)
+                    wrong += ref_video_part(&film.shape, (const void *const *)in, part, x, y) !=
+                             ref_video_part(&as_input, (const void *const *)out, part, x, y);
+        cr_expect_eq(wrong, 0, "%s: %u codes differ", texts[i], wrong);
+        ref_film_close(&film);
+    }
+}
+
+/* The curve is the inverse of the one that encodes the output: every grey returns, black too. */
+DEVICE_TEST(video, sdr_light_returns_to_its_code)
+{
+    static const char *const texts[] = {"1024x4 yuv420p10 topleft to yuv420p10 sdr bt709 full",
+                                        "256x4 yuv420p8 topleft to yuv420p8 sdr bt709"};
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        struct cox_video_shape shape = ref_shape(texts[i]);
+        struct ref_film film;
+        uint32_t worst = 0;
+        shape.in.range = shape.out.range;
+        ref_film_open(&film, runtime, &shape, REF_MAPPING, 0, NULL);
+        const uint32_t first = shape.out.range ? 0 : 16, last = shape.out.range ? 1023 : 235;
+        for (uint32_t at = 0; at < shape.width * shape.height; at++) {
+            const double signal = (double)(at % shape.width) / (shape.width - 1);
+            ref_film_put(&film, at % shape.width, at / shape.width, (double[]){signal, signal, signal});
+        }
+        film_run(&film, REF_MAPPING, &(struct cox_video_settings){0}, VARIANT_OWN, next_device());
+        for (uint32_t x = 0; x < shape.width; x++) {
+            const uint32_t code = (uint32_t)lrint(first + (double)(last - first) * x / (shape.width - 1));
+            const uint32_t got = ref_film_output(&film, 0, x, 1);
+            worst = (uint32_t)fmax(worst, fabs((double)got - code));
+        }
+        cr_expect_leq(worst, shape.out.depth == 10, "%s: %u codes", texts[i], worst);
+        ref_film_close(&film);
+    }
+}
+
 /* Draw a film of any layout, depth, subsampling, site and range; with `rgba` every tenth is RGBA. `shape` already
  * holds the sizes. */
 static void draw_scaled(struct cox_video_shape *shape, uint32_t i, bool rgba, uint32_t *seed)

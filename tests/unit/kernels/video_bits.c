@@ -114,6 +114,12 @@ static const char *const telling[] = {
     "259x64 gbrp10 to gbrp10 mobius hlg bt709 dither compress",
     "128x65 p210 to p210 aces dither compress",
     "259x65 bgra8 full to bgra8 full linear hlg fade compress",
+    "259x65 p010 to yuv420p10 topleft sdr bt709",
+    "128x64 yuv420p8 to p010 centre full sdr dither compress",
+    "259x65 yuv422p10 to p210 full sdr bt709 dither",
+    "128x65 nv12 full to yuv420p9 sdr bt709",
+    "259x64 v210 centre to yuv422p8 centre sdr bt709 dither",
+    "129x65 gbrp12 to bgra8 sdr bt709",
 };
 
 static void expect_same(const struct ref_film *film, const uint8_t *expected, const char *how, uint32_t device,

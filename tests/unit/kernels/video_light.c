@@ -527,7 +527,7 @@ Test(video_light, refuses_shapes_that_are_none)
     REFUSED(out.depth = 17);
     REFUSED(out.chroma_y_log2 = 0);
     REFUSED(transfer = COX_TRANSFER_LINEAR); /* RGBA only */
-    REFUSED(transfer = (enum cox_transfer)3);
+    REFUSED(transfer = (enum cox_transfer)4);
     REFUSED(primaries = (enum cox_primaries)6);
     REFUSED(matrix = (enum cox_matrix)4);
     REFUSED(op = COX_OPERATOR_EXPOSURE);

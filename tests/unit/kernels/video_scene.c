@@ -15,6 +15,8 @@ enum { BINS = COX_VIDEO_BINS };
 static const struct cox_video_shape pq = {.transfer = COX_TRANSFER_PQ};
 static const struct cox_video_shape hlg = {.transfer = COX_TRANSFER_HLG};
 static const struct cox_video_shape linear = {.transfer = COX_TRANSFER_LINEAR};
+static const struct cox_video_shape sdr = {.transfer = COX_TRANSFER_SDR};
+static const struct cox_video_shape sdr_to_hdr = {.transfer = COX_TRANSFER_SDR, .encoding = COX_ENCODING_PQ};
 static const struct cox_video_shape *const shapes[] = {&pq, &hlg, &linear};
 
 /* --- Frames ------------------------------------------------------------------------------------------------------- */
@@ -103,6 +105,8 @@ Test(video_scene, light_is_told_from_each_transfer)
         {&linear, 16 / 32.0, 203},
         {&linear, 20 / 32.0, 16 * 203},
         {&linear, 13 / 32.0, 203 / 8.0},
+        {&sdr, 1, 203},
+        {&sdr, 0.5, 203 * 0.18946},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         uint32_t histogram[BINS];
@@ -126,6 +130,30 @@ Test(video_scene, settings_scale_the_light_that_is_relative)
     constant(0.499, 500, histogram);
     cox__scene_read(&linear, &settings, histogram, &scene);
     cr_expect_float_eq(scene.peak_nits, 100, 1e-3);
+}
+
+/* SDR is no brighter than its white, so it sets neither peak nor gain. */
+Test(video_scene, sdr_is_as_bright_as_the_white_that_is_set_and_203_on_an_hdr_display)
+{
+    static const struct {
+        const struct cox_video_shape *shape;
+        float white_nits, brightest_nits;
+    } known[] = {{&sdr, 100, 100}, {&sdr, 0, 203}, {&sdr_to_hdr, 1000, 203}, {&sdr_to_hdr, 150, 150}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        struct cox_video_settings settings = {.sdr_white_nits = known[i].white_nits, .prior_nits = 4000};
+        struct cox_adaptation_state steer = {0};
+        const float white = known[i].white_nits > 0 ? known[i].white_nits : 203;
+        uint32_t histogram[BINS] = {0};
+        struct cox__scene scene;
+        cox_video_adapt(&steer, known[i].shape, histogram, &settings);
+        cr_expect_float_eq(settings.peak_nits, white, 1e-2, "black, %zu: %g", i, (double)settings.peak_nits);
+        constant(0.999, 500, histogram);
+        cox__scene_read(known[i].shape, &settings, histogram, &scene);
+        cr_expect_float_eq(scene.peak_nits, known[i].brightest_nits, 1e-2, "%zu: %g", i, (double)scene.peak_nits);
+        cox_video_adapt(&steer, known[i].shape, histogram, &settings);
+        cr_expect_float_eq(settings.peak_nits, white, 0.01f * white, "%zu: %g", i, (double)settings.peak_nits);
+        cr_expect_float_eq(settings.gain, 1, 0);
+    }
 }
 
 Test(video_scene, the_peak_leaves_out_one_block_in_20000)

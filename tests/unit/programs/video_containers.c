@@ -172,6 +172,7 @@ Test(containers, say_transfer_primaries_range_and_site)
         cr_expect_eq(format->pixel.range, cases[i].range, "%s", options);
         cr_expect(format->colours.mastering_peak_nits == 0 && format->colours.max_cll_nits == 0);
         cr_expect(cases[i].has_transfer || !strcmp(format->colours.other_transfer, "bt709"), "%s", options);
+        cr_expect_eq(format->colours.is_sdr, !cases[i].has_transfer, "%s", options);
     }
     cr_assert(encode("-vf setparams=colorspace=unknown -c:v ffv1 a.mkv"));
     open_film("a.mkv");
