@@ -35,7 +35,10 @@ extern "C" {
     X(COX_OPERATOR_LINEAR, 5, "linear")     \
     X(COX_OPERATOR_BT2390, 6, "bt2390")     \
     X(COX_OPERATOR_CLIP, 7, "clip")         \
-    X(COX_OPERATOR_LOCAL, 8, "local")
+    X(COX_OPERATOR_LOCAL, 8, "local")       \
+    X(COX_OPERATOR_BT2446A, 9, "bt2446a")   \
+    X(COX_OPERATOR_BT2446C, 10, "bt2446c")  \
+    X(COX_OPERATOR_SPLINE, 11, "spline")
 
 /* clang-format off */
 enum cox_operator {

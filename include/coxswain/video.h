@@ -127,8 +127,10 @@ enum cox_dither { COX_DITHER_NONE = 0, COX_DITHER_ORDERED = 1 };
  *   COX_GAMUT_CLIP      Each channel is clipped, usually by the display.
  *   COX_GAMUT_COMPRESS  The light moves towards grey of the same luminance until it is inside,
  *                       which keeps its hue better. Light up to the knee (`gamut_knee`) is
- *                       unchanged. */
-enum cox_gamut { COX_GAMUT_CLIP = 0, COX_GAMUT_COMPRESS = 1 };
+ *                       unchanged. Pure blue becomes violet.
+ *   COX_GAMUT_HUE       The same, along a line of one hue to grey of the same lightness, both in
+ *                       Oklab. It takes more time where colours are outside. */
+enum cox_gamut { COX_GAMUT_CLIP = 0, COX_GAMUT_COMPRESS = 1, COX_GAMUT_HUE = 2 };
 
 /* How light is encoded in the output.
  *   COX_ENCODING_BT1886  For a display with the curve of BT.1886: light^(1/2.4), as video is.
@@ -249,8 +251,8 @@ struct cox_video_settings {
 
     float detail; /* COX_OPERATOR_LOCAL, as in cox_tonemap_settings: 0.25 .. 4; 0 = 1 */
 
-    /* COX_GAMUT_COMPRESS: the distance from grey at which colours begin to move. 1 = the edge of
-     * BT.709. 0.25 .. 0.95; 0 = 0.9. */
+    /* COX_GAMUT_COMPRESS and _HUE: the distance from grey at which colours begin to move. 1 = the
+     * edge of the output's gamut. 0.25 .. 0.95; 0 = 0.9. */
     float gamut_knee;
 
     /* Black bars, from cox_video_find_bars: rows at the top and at the bottom of the input. They

@@ -107,7 +107,7 @@ double cox__curve_pq_light(double signal)
 /* The EETF of Report ITU-R BT.2390, without its black lift. */
 static struct cox__curve curve_bt2390(double peak, double white_nits)
 {
-    const double pq_nits = 10000, white = fmin(fmax(white_nits, 1.0), pq_nits) / pq_nits;
+    const double white = white_nits / 10000;
 
     /* The spline is monotonic while SDR white has a third of the peak's signal. The kernel's fit is
      * good while white has 0.43 of it, which is so from 48 cd/m2 on (a cinema's white). With a
@@ -170,9 +170,118 @@ static double local_at(const struct cox__curve *c, double x)
     return x / within * part * (1 + c->half * pow(c->peak, -c->power)) / (part + c->half);
 }
 
+/* The peak of curves in terms of PQ, at most 10 000 cd/m2. */
+static double within_pq(double peak, double white_nits)
+{
+    return fmin(peak, 10000 / white_nits);
+}
+
+/* Report ITU-R BT.2446, method A: k = 1 / ln(rho of the input), rho of the input and the output,
+ * less 1. */
+static double bt2446a_at(const struct cox__curve *c, double x)
+{
+    const double video = pow(fmin(x, c->peak) / c->peak, 1 / 2.4);
+    const double even = log1p(c->k[1] * video) * c->k[0];
+
+    double mapped = 0.5 * even + 0.5;
+    if (even <= 0.7399)
+        mapped = 1.0770 * even;
+    else if (even < 0.9909)
+        mapped = (-1.1510 * even + 2.7811) * even - 0.6302;
+
+    return pow(expm1(mapped * log1p(c->k[2])) / c->k[2], 2.4);
+}
+
+static struct cox__curve curve_bt2446a(double peak, double white_nits)
+{
+    peak = fmax(within_pq(peak, white_nits), 1.0);
+    const double source = 32 * pow(peak * white_nits / 10000, 1 / 2.4);
+    const double target = 32 * pow(white_nits / 10000, 1 / 2.4);
+    const double video = expm1(0.7399 * log1p(source)) / source;
+
+    return (struct cox__curve){.kind = COX__CURVE_JOINED,
+                               .at = bt2446a_at,
+                               .peak = peak,
+                               .join = peak * pow(video, 2.4),
+                               .k = {1 / log1p(source), source, target}};
+}
+
+/* Report ITU-R BT.2446, method C, without its crosstalk: k = the light of SDR white, and a factor
+ * that takes the peak to white if the report's curve goes beyond. */
+static const double bt2446c_slope = 0.83802, bt2446c_bend = 58.5 / 0.83802;
+
+static double bt2446c_at(const struct cox__curve *c, double x)
+{
+    const double nits = fmin(x, c->peak) * c->k[0];
+    if (nits < bt2446c_bend)
+        return c->k[1] * bt2446c_slope * nits;
+    return c->k[1] * (15.09968 * log(nits / bt2446c_bend - 0.74204) + 78.99439);
+}
+
+static struct cox__curve curve_bt2446c(double peak, double white_nits)
+{
+    struct cox__curve c = {.kind = COX__CURVE_JOINED,
+                           .at = bt2446c_at,
+                           .peak = within_pq(peak, white_nits),
+                           .k = {white_nits, 0.01}};
+
+    c.k[1] = 0.01 / fmax(bt2446c_at(&c, c.peak), 1.0);
+    c.join = fmin(bt2446c_bend / white_nits, c.peak);
+    return c;
+}
+
+/* A cubic from (0, 0) to (width, height) with the given slopes at its ends. */
+static double hermite(double x, double width, double height, double begin, double end)
+{
+    const double t = x / width, rest = 1 - t;
+    return t * (rest * rest * width * begin + t * (3 - 2 * t) * height - t * rest * width * end);
+}
+
+/* Two cubics in the signal of PQ that meet at middle grey: k = grey in and out, the peak and SDR
+ * white, the slopes at grey and at the peak. */
+static double spline_at(const struct cox__curve *c, double x)
+{
+    const double grey = c->k[0], mapped_grey = c->k[1];
+    const double signal = cox__curve_pq_signal(fmin(x, c->peak) * c->white);
+
+    double mapped = hermite(signal, grey, mapped_grey, 1, c->k[4]);
+    if (signal > grey)
+        mapped = mapped_grey + hermite(signal - grey, c->k[2] - grey, c->k[3] - mapped_grey,
+                                       c->k[4], c->k[5]);
+    return cox__curve_pq_light(mapped) / c->white;
+}
+
+static struct cox__curve curve_spline(double peak, double white_nits)
+{
+    const double grey_light = 0.18;
+    peak = within_pq(peak, white_nits);
+    if (peak < 1.001) /* nothing to compress */
+        return curve_clip();
+
+    const double light = white_nits / 10000;
+    const double white = cox__curve_pq_signal(light), source = cox__curve_pq_signal(peak * light);
+    const double grey = cox__curve_pq_signal(grey_light * light);
+
+    /* Grey gets a part of what a straight line from black to white would take from it. */
+    const double part = (grey / white) * (grey / white);
+    const double mapped_grey = grey * (1 - part * (1 - white / source));
+
+    /* Contrast is kept at grey, unless that would make the rest fall. */
+    const double steepness = (white - mapped_grey) / (source - grey);
+
+    return (struct cox__curve){.kind = COX__CURVE_JOINED,
+                               .at = spline_at,
+                               .white = light,
+                               .peak = peak,
+                               .join = grey_light,
+                               .k = {grey, mapped_grey, source, white, fmin(1, 2 * steepness),
+                                     0.3 * steepness}};
+}
+
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits)
 {
     peak = fmin(fmax(peak, 0x1p-10), 0x1p24); /* the kernel limits light to 2^24 */
+    white_nits = fmin(fmax(white_nits, 1.0), 10000.0);
 
     switch (op) {
     case COX_OPERATOR_HABLE:
@@ -191,6 +300,12 @@ struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_
         return curve_bt2390(peak, white_nits);
     case COX_OPERATOR_LOCAL:
         return curve_local(peak);
+    case COX_OPERATOR_BT2446A:
+        return curve_bt2446a(peak, white_nits);
+    case COX_OPERATOR_BT2446C:
+        return curve_bt2446c(peak, white_nits);
+    case COX_OPERATOR_SPLINE:
+        return curve_spline(peak, white_nits);
     case COX_OPERATOR_CLIP:
     case COX_OPERATOR_COUNT:
         break;
@@ -213,6 +328,8 @@ double cox__curve_at(const struct cox__curve *c, double x)
         return bt2390_at(c, x);
     if (c->kind == COX__CURVE_LOCAL)
         return local_at(c, x);
+    if (c->kind == COX__CURVE_JOINED)
+        return c->at(c, x);
 
     if (x < c->knee)
         return x;
@@ -286,6 +403,47 @@ void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out)
     out->offset = (float)(-2 * low / (high - low) - 1);
     for (int i = 0; i < COUNT; i++)
         out->q[i] = (float)powers[i];
+}
+
+/* Fit one piece, from `low` to `high` in stops. The fit is exact at both ends. bt2446a jumps by
+ * 0.0006 of its signal where the pieces meet, so the ends are taken a little inside. */
+static void fit_piece(const struct cox__curve *c, double low, double high, struct cox__joined *out,
+                      int piece)
+{
+    enum { COUNT = sizeof(out->q[0]) / sizeof(out->q[0][0]) };
+    double t[COUNT], value[COUNT], powers[COUNT];
+
+    for (int i = 0; i < COUNT; i++) {
+        t[i] = cos(pi * i / (COUNT - 1));
+        const double within = fmin(fmax((t[i] + 1) / 2, 1e-9), 1 - 1e-9);
+        const double at = low + (high - low) * within;
+        value[i] = log2(c->at(c, exp2(at))) - at;
+    }
+
+    interpolate(t, value, COUNT, powers);
+
+    out->scale[piece] = (float)(2 / (high - low));
+    out->offset[piece] = (float)(-2 * low / (high - low) - 1);
+    for (int i = 0; i < COUNT; i++)
+        out->q[piece][i] = (float)powers[i];
+}
+
+void cox__curve_joined(const struct cox__curve *c, struct cox__joined *out)
+{
+    const double stops_below = 12; /* darker light keeps the ratio */
+    memset(out, 0, sizeof(*out));
+
+    if (c->kind != COX__CURVE_JOINED) { /* light up to white stays: the exponents are 0 */
+        out->peak = 1;
+        return;
+    }
+
+    const double high = log2(c->peak), join = fmin(log2(c->join), high - 0x1p-10);
+    fit_piece(c, join - stops_below, join, out, 0);
+    fit_piece(c, join, high, out, 1);
+
+    out->peak = (float)c->peak;
+    out->join = (float)exp2(join);
 }
 
 void cox__curve_local(const struct cox__curve *c, struct cox__local_curve *out)

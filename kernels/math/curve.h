@@ -11,7 +11,8 @@ enum cox__curve_kind {
     COX__CURVE_RATIONAL = 0,
     COX__CURVE_EXPOSURE = 1,
     COX__CURVE_BT2390 = 2,
-    COX__CURVE_LOCAL = 3
+    COX__CURVE_LOCAL = 3,
+    COX__CURVE_JOINED = 4 /* any other; `at` has it */
 };
 
 struct cox__curve {
@@ -30,6 +31,9 @@ struct cox__curve {
     /* local: x^power (1 + half peak^-power) / (x^power + half) from 2^-8 to the peak, with the
      * ratio to x kept beyond. */
     double power, half;
+    /* Joined: the curve up to `peak`, smooth except at `join`. `k` has its constants. */
+    double (*at)(const struct cox__curve *c, double x);
+    double join, k[6];
 };
 
 /* The constants of bt2390 for kernels: struct bt2390_params of pq.clh. */
@@ -44,8 +48,16 @@ struct cox__local_curve {
     float q[11];
 };
 
+/* The constants for kernels of a curve in two pieces: struct joined_params of joined.clh. */
+struct cox__joined {
+    float peak, join;
+    float scale[2], offset[2];
+    float q[2][8];
+};
+
 /* The constants of an operator's curve. `peak` is limited to 2^-10 .. 2^24. `white_nits`, the light
- * of SDR white, is for bt2390 only, whose peak is also limited to 10 000 cd/m2. */
+ * of SDR white, is for bt2390, bt2446a, bt2446c and spline, whose peak is also limited to
+ * 10 000 cd/m2. */
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits);
 
 /* The curve's value at x >= 0, not limited to 1. */
@@ -56,6 +68,9 @@ double cox__curve_inverse(const struct cox__curve *c, double y, double lo, doubl
 
 /* The constants for kernels. Unless the curve is of kind COX__CURVE_BT2390, light up to 1 stays. */
 void cox__curve_bt2390(const struct cox__curve *c, struct cox__bt2390 *out);
+
+/* The same for COX__CURVE_JOINED. */
+void cox__curve_joined(const struct cox__curve *c, struct cox__joined *out);
 
 /* The same for COX__CURVE_LOCAL. */
 void cox__curve_local(const struct cox__curve *c, struct cox__local_curve *out);

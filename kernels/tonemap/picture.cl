@@ -12,6 +12,7 @@
  *     exposure operator, kind 1, for each channel:
  *         c = c * slope below `start`, else log2((c - start) * inner + 1) * outer + start_out
  *     bt2390, kind 2: f(m) as in pq.clh;  c = c * f(m)/m
+ *     bt2446a, bt2446c, spline, kind 4: f(m) as in joined.clh;  c = c * f(m)/m
  *     local, with COX_LOCAL 1 and no other operator: c = c * the ratio of local.clh
  *     code = round(scale * sRGB(min(c, 1)));   alpha = round(scale * min(max(a, 0), 1)), NaN = 1
  * The constants come from kernels/tonemap/tonemap.c, computed in double precision and rounded once.
@@ -105,12 +106,16 @@ INLINE void map_pixels(real *c, const MODEL_TYPE *model, const struct picture_pa
         EACH(w[i] = over[i] * (inverse[i] * q[i]))
         EACH(ratio[i] = PICK(m[i] < REAL(k->knee), REAL(1.0f), p[i] * (inverse[i] * whiten[i])))
         COLOURS(c[i] = MULADD(m[i / 3] - c[i], w[i / 3], c[i]) * ratio[i / 3])
-    } else if (k->kind == 2) {
+    } else if (k->kind == 2 || k->kind == 4) {
         real light[VECTORS];
         EACH(light[i] = det_max(m[i], REAL(0x1p-40f)))
         EACH(inverse[i] = det_rcp(light[i] * whiten[i]))
         EACH(w[i] = over[i] * (inverse[i] * light[i]))
-        EACH(ratio[i] = bt2390(light[i], &k->eetf) * (inverse[i] * whiten[i]))
+        if (k->kind == 2)
+            EACH(ratio[i] = bt2390(light[i], &k->eetf))
+        else
+            EACH(ratio[i] = joined(light[i], &k->joined))
+        EACH(ratio[i] = ratio[i] * (inverse[i] * whiten[i]))
         COLOURS(c[i] = MULADD(m[i / 3] - c[i], w[i / 3], c[i]) * ratio[i / 3])
     } else {
         EACH(w[i] = over[i] * det_rcp(whiten[i]))

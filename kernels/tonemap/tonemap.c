@@ -19,6 +19,7 @@ struct picture_params {
     float fade, fade_speed;
     float slope, start, start_out, inner, outer;
     struct cox__bt2390 eetf;
+    struct cox__joined joined;
     struct cox__local surround; /* of COX_OPERATOR_LOCAL alone */
 };
 
@@ -34,10 +35,10 @@ enum {
     HISTOGRAM_GROUP = 32,
     HISTOGRAM_ROWS = 8,
 
-    PARAMS_BYTES = 256, /* of a frame's constants, copied for each frame */
+    PARAMS_BYTES = 320, /* of a frame's constants, copied for each frame */
 };
 
-_Static_assert(sizeof(struct picture_params) == 200, "50 words, no padding");
+_Static_assert(sizeof(struct picture_params) == 288, "72 words, no padding");
 _Static_assert(sizeof(struct picture_params) <= PARAMS_BYTES, "fits in the constants");
 _Static_assert(PARAMS_BYTES <= sizeof(struct cox_constants), "fits in the constants");
 
@@ -409,7 +410,7 @@ cox_status cox__tonemap_analysis_spec(const struct cox_tonemap_shape *given,
 
 /* --- Curves --- */
 
-/* SDR white of a picture in cd/m2 (BT.2408); only bt2390 uses it. */
+/* SDR white of a picture in cd/m2 (BT.2408). The curves of ITU-R reports and spline use it. */
 enum { PEAK_DEFAULT = 10, WHITE_NITS = 203 };
 
 /* Whether all settings are in range. Written so that a NaN fails. */
@@ -464,6 +465,7 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
                                .outer = (float)c.outer};
 
     cox__curve_bt2390(&c, &p.eetf);
+    cox__curve_joined(&c, &p.joined);
 
     if (checked.local) {
         p.surround = cox__local_of(checked.width, checked.height, 0);

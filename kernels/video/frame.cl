@@ -8,11 +8,12 @@
  *              light, or signal^2.4 of SDR (BT.1886)
  *     c        = M L, to the output's primaries, BT.709 or with COX_WIDE BT.2020
  *     m        = max(c); with COX_FADE as in picture.cl: c + (m - c) over / (over + 3)
- *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, or BT.2390's (pq.clh),
- *                or the ratio of local.clh instead of f(m)/m
- *     with COX_GAMUT: grey y, the luminance of c; d = (y - min(c)) / y, 1 on the edge of BT.709;
+ *     c        = c f(m)/m, limited to -1 .. 1;  f as in picture.cl, pq.clh (BT.2390) or
+ *                joined.clh, or the ratio of local.clh instead of f(m)/m
+ *     with COX_GAMUT 1: grey y, the luminance of c; d = (y - min(c)) / y, 1 on the edge of BT.709;
  *                from the knee K on
  *                c = y + (c - y) (K + x / (1 + x / (1 - K))) / d,  x = d - K
+ *                with 2: as in hue.clh
  *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0
  *                with COX_ENCODE 1: sign(c) sRGB(|c|);  2: PQ(max(c, 0))
  * BT.1886's signal is straight below |c| = 2^-18, where the power is steeper than single precision
@@ -47,8 +48,9 @@
  *     COX_RESHAPE                      1: the codes are reshaped first, see reshape.clh
  *     COX_FADE                         0 or 1
  *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee,
- *                                      3 BT.2390, 4 local
- *     COX_DITHER, COX_GAMUT, COX_WIDE  0 or 1
+ *                                      3 BT.2390, 4 local, 5 joined.clh
+ *     COX_DITHER, COX_WIDE             0 or 1
+ *     COX_GAMUT                        0 clip, 1 compress, 2 keep the hue
  *     COX_ENCODE                       0 BT.1886, 1 sRGB, 2 PQ
  *     COX_HALVE                        1: a pixel is the mean of 2 x 2 pixels of the input, of
  *                                      their signal: of the codes of Y', and of Cb and Cr as
@@ -422,10 +424,16 @@ INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct vi
     FOUR(ratio[i] = m[i])
     reciprocals(ratio);
     FOUR(ratio[i] = bt2390(m[i], &k->bt2390) * ratio[i])
+#elif COX_CURVE == 5
+    FOUR(ratio[i] = m[i])
+    reciprocals(ratio);
+    FOUR(ratio[i] = joined(m[i], &k->joined) * ratio[i])
 #endif
 }
 
-#if COX_GAMUT
+#if COX_GAMUT == 2
+#include "video/hue.clh"
+#elif COX_GAMUT == 1
 /* The factor of c - y is y (u - K^2 y) / (u (u + (1 - 2 K) y)), u = y - min(c): one quotient. Black
  * or less becomes grey, because no other colour of that luminance is inside. Both factors of the
  * denominator are 2^-40 at least: smaller values are noise around black, and the product stays a
@@ -470,7 +478,9 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
     SIX(x[i] = x[i] * ratio[i / 3])
     SIX(x[i + 6] = x[i + 6] * ratio[i / 3 + 2])
 #endif
-#if COX_GAMUT
+#if COX_GAMUT == 2
+    keep_hue(x, k);
+#elif COX_GAMUT == 1
     compress_gamut(x, k);
 #endif
     encode(x, k);

@@ -28,7 +28,9 @@ struct video_params {
     float a0, a1, a2, b0, b1, b2, knee;
     float fade, fade_speed;
     float gamut_knee, gamut_square, gamut_rest;
+    float hue_reach, hue_rest, hue_inside;
     struct cox__bt2390 bt2390;
+    struct cox__joined joined;
     float out_luma_scale, out_luma_0;
     float out_cb_scale, out_cr_scale, out_chroma_0;
     float out_max, out_light;
@@ -198,7 +200,7 @@ static bool shape_ok(const struct cox_video_shape *s)
     if ((unsigned)s->transfer > COX_TRANSFER_SDR ||
         (unsigned)s->primaries > COX_PRIMARIES_BT601_625 ||
         (unsigned)s->matrix > COX_MATRIX_BT601 || (unsigned)s->dither > COX_DITHER_ORDERED ||
-        (unsigned)s->gamut > COX_GAMUT_COMPRESS || (unsigned)s->encoding > COX_ENCODING_PQ ||
+        (unsigned)s->gamut > COX_GAMUT_HUE || (unsigned)s->encoding > COX_ENCODING_PQ ||
         (unsigned)s->out_primaries > COX_OUT_BT2020 || !cox_operator_name(s->op) ||
         s->op == COX_OPERATOR_EXPOSURE)
         return false;
@@ -249,6 +251,10 @@ static int curve_code(enum cox_operator op)
         return 3;
     case COX_OPERATOR_LOCAL:
         return 4;
+    case COX_OPERATOR_BT2446A:
+    case COX_OPERATOR_BT2446C:
+    case COX_OPERATOR_SPLINE:
+        return 5;
     default:
         return 1;
     }
@@ -776,6 +782,7 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
     p->b2 = (float)c.b2;
     p->knee = (float)c.knee;
     cox__curve_bt2390(&c, &p->bt2390);
+    cox__curve_joined(&c, &p->joined);
 
     /* As for pictures: colours fade from where the curve leaves the middle of its range, but never
      * below SDR white. */
@@ -793,6 +800,9 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
     p->gamut_knee = (float)knee;
     p->gamut_square = (float)-(knee * knee);
     p->gamut_rest = (float)(1 - 2 * knee);
+    p->hue_reach = (float)(1 / knee);
+    p->hue_rest = (float)(1 - knee);
+    p->hue_inside = (float)(0.95 * (1 - knee));
 }
 
 /* Whether the value is zero, or from least to most. A NaN fails. */

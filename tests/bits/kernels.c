@@ -325,8 +325,8 @@ enum {
 _Static_assert((int)CHOICES == (int)RANDOM_PAIRS_CHOICES, "pairs of all choices");
 static const uint32_t choices[CHOICES] = {
     [IN_KIND] = 13, [IN_SUB] = 3,    [IN_SITE] = 3,  [IN_RANGE] = 2,  [OUT_KIND] = 9, [OUT_SUB] = 3,
-    [OUT_SITE] = 3, [OUT_RANGE] = 2, [TRANSFER] = 4, [PRIMARIES] = 2, [CURVE] = 4,    [FADE] = 2,
-    [DITHER] = 2,   [GAMUT] = 2,     [ENCODING] = 3, [SCALE] = 2,     [WORK] = 3,
+    [OUT_SITE] = 3, [OUT_RANGE] = 2, [TRANSFER] = 4, [PRIMARIES] = 2, [CURVE] = 5,    [FADE] = 2,
+    [DITHER] = 2,   [GAMUT] = 3,     [ENCODING] = 3, [SCALE] = 2,     [WORK] = 3,
 };
 enum { V210_IN = 12, VARIANTS_MAX = 400 };
 
@@ -375,7 +375,7 @@ static bool make_shape(const struct variant *variant, uint32_t width, uint32_t h
         {.layout = COX_VIDEO_GBR, .depth = 10},
     };
     static const enum cox_operator curves[] = {COX_OPERATOR_CLIP, COX_OPERATOR_HABLE, COX_OPERATOR_MOBIUS,
-                                               COX_OPERATOR_BT2390};
+                                               COX_OPERATOR_BT2390, COX_OPERATOR_SPLINE};
     const uint8_t *v = variant->value;
     *shape = (struct cox_video_shape){.width = width << v[SCALE],
                                       .height = height << v[SCALE],

@@ -52,6 +52,8 @@ static const struct kind {
     {"captured", true, "643x361 v210 to bgra8 hable dither"},
     {"captured-half", false, "646x358 v210 centre to p210 hlg hable half"},
     {"captured-smaller", false, "641x359 v210 to 427x239 yuv420p8 bt2390"},
+    {"hue", true, "643x361 yuv420p10 to yuv420p8 spline hue"},
+    {"hue-wide", false, "301x203 gbrp12 to yuv422p10 bt2446a hue wide"},
     {"two-planes", false, "613x127 p210 to nv16 bt2390 compress"},
     {"colours", true, "301x203 gbrp12 full to gbrp10 hable"},
     {"pixels", false, "301x203 bgra16 to yuv444p10 hlg mobius"},

@@ -82,6 +82,73 @@ double ref_bt2390(double x, double peak, double white_nits)
     return ref_pq_light(e2 * source) / white_nits;
 }
 
+/* Report ITU-R BT.2446, method A, for greys. */
+static double bt2446a(double x, double peak, double white_nits)
+{
+    const double source = fmin(fmax(peak, 1) * white_nits, 10000);
+    const double rho_in = 1 + 32 * pow(source / 10000, 1 / 2.4), rho_out = 1 + 32 * pow(white_nits / 10000, 1 / 2.4);
+    const double video = pow(fmin(x * white_nits / source, 1), 1 / 2.4);
+    const double even = log(1 + (rho_in - 1) * video) / log(rho_in);
+    double mapped = 1.0770 * even;
+    if (even > 0.7399)
+        mapped = -1.1510 * even * even + 2.7811 * even - 0.6302;
+    if (even >= 0.9909)
+        mapped = 0.5 * even + 0.5;
+    return pow((pow(rho_out, mapped) - 1) / (rho_out - 1), 2.4);
+}
+
+/* Report ITU-R BT.2446, method C, for greys: in and out in cd/m2, SDR white is 100. */
+static double bt2446c_nits(double nits)
+{
+    const double bend = 58.5 / 0.83802;
+    return nits < bend ? 0.83802 * nits : 15.09968 * log(nits / bend - 0.74204) + 78.99439;
+}
+
+/* Scaled so that the peak is not brighter than SDR white. */
+static double bt2446c(double x, double peak, double white_nits)
+{
+    const double most = fmin(peak * white_nits, 10000);
+    return bt2446c_nits(fmin(x * white_nits, most)) / fmax(bt2446c_nits(most), 100);
+}
+
+/* The cubic between two points (x, y) with slopes, by Hermite's basis. */
+static double cubic(double x, double x0, double y0, double slope0, double x1, double y1, double slope1)
+{
+    const double t = (x - x0) / (x1 - x0), t2 = t * t, t3 = t2 * t;
+    return (2 * t3 - 3 * t2 + 1) * y0 + (t3 - 2 * t2 + t) * (x1 - x0) * slope0 + (3 * t2 - 2 * t3) * y1 +
+           (t3 - t2) * (x1 - x0) * slope1;
+}
+
+static double spline(double x, double peak, double white_nits)
+{
+    peak = fmin(peak, 10000 / white_nits);
+    if (peak < 1.001)
+        return x;
+    const double white = ref_pq_signal(white_nits), most = ref_pq_signal(peak * white_nits);
+    const double grey = ref_pq_signal(0.18 * white_nits), signal = ref_pq_signal(fmin(x, peak) * white_nits);
+    const double mapped_grey = grey * (1 - pow(grey / white, 2) * (1 - white / most));
+    const double steep = (white - mapped_grey) / (most - grey), slope = fmin(1, 2 * steep);
+    const double mapped = signal <= grey ? cubic(signal, 0, 0, 1, grey, mapped_grey, slope)
+                                         : cubic(signal, grey, mapped_grey, slope, most, white, 0.3 * steep);
+    return ref_pq_light(mapped) / white_nits;
+}
+
+double ref_curve_in_nits(enum cox_operator op, double x, double peak, double white_nits)
+{
+    switch (op) {
+    case COX_OPERATOR_BT2390:
+        return ref_bt2390(x, peak, white_nits);
+    case COX_OPERATOR_BT2446A:
+        return bt2446a(x, peak, white_nits);
+    case COX_OPERATOR_BT2446C:
+        return bt2446c(x, peak, white_nits);
+    case COX_OPERATOR_SPLINE:
+        return spline(x, peak, white_nits);
+    default:
+        return NAN;
+    }
+}
+
 double ref_operator_at(const struct ref_operator *operator, double x)
 {
     switch (operator->op) {
@@ -98,7 +165,10 @@ double ref_operator_at(const struct ref_operator *operator, double x)
     case COX_OPERATOR_LINEAR:
         return x / operator->peak;
     case COX_OPERATOR_BT2390:
-        return ref_bt2390(x, operator->peak, 203);
+    case COX_OPERATOR_BT2446A:
+    case COX_OPERATOR_BT2446C:
+    case COX_OPERATOR_SPLINE:
+        return ref_curve_in_nits(operator->op, x, operator->peak, 203);
     case COX_OPERATOR_LOCAL:
         return ref_local_curve(x, operator->peak);
     case COX_OPERATOR_CLIP:

@@ -33,6 +33,9 @@ double ref_fade(const void *operator, ref_curve_fn * curve);
 /* The EETF of Report BT.2390 without black lift. Light and peak are multiples of SDR white, which is `white_nits`. */
 double ref_bt2390(double x, double peak, double white_nits);
 
+/* The curve of an operator that depends on the light of SDR white: bt2390, bt2446a, bt2446c, spline; else NaN. */
+double ref_curve_in_nits(enum cox_operator op, double x, double peak, double white_nits);
+
 /* f of the exposure operator, from the two stops of the OpenEXR viewers. */
 double ref_exposure_f(double k_low, double k_high);
 

@@ -143,8 +143,9 @@ static double luminance_of(enum cox_primaries primaries, const double light[3])
 
 double ref_video_operator(const struct ref_video *ref, double x)
 {
-    if (ref->shape.op == COX_OPERATOR_BT2390)
-        return ref_bt2390(x, ref->peak, ref->white_nits);
+    const double in_nits = ref_curve_in_nits(ref->shape.op, x, ref->peak, ref->white_nits);
+    if (!isnan(in_nits))
+        return in_nits;
     return ref_operator_at(&(struct ref_operator){.op = ref->shape.op, .peak = ref->peak}, x);
 }
 
@@ -521,6 +522,84 @@ static void compress_gamut(const struct ref_video *ref, double c[3])
         c[i] = grey + (c[i] - grey) * factor;
 }
 
+/* Oklab (B. Ottosson 2020) of BT.709 light, and back. */
+static void to_oklab(const double c[3], double lab[3])
+{
+    static const double cones[3][3] = {{0.4122214708, 0.5363325363, 0.0514459929},
+                                       {0.2119034982, 0.6806995451, 0.1073969566},
+                                       {0.0883024619, 0.2817188376, 0.6299787005}};
+    static const double axes[3][3] = {{0.2104542553, 0.7936177850, -0.0040720468},
+                                      {1.9779984951, -2.4285922050, 0.4505937099},
+                                      {0.0259040371, 0.7827717662, -0.8086757660}};
+    double root[3];
+    for (int i = 0; i < 3; i++)
+        root[i] = cbrt(dot(cones[i], c));
+    for (int i = 0; i < 3; i++)
+        lab[i] = dot(axes[i], root);
+}
+
+static void from_oklab(const double lab[3], double c[3])
+{
+    static const double roots[3][3] = {{1, 0.3963377774, 0.2158037573},
+                                       {1, -0.1055613458, -0.0638541728},
+                                       {1, -0.0894841775, -1.2914855480}};
+    static const double colours[3][3] = {{4.0767416621, -3.3077115913, 0.2309699292},
+                                         {-1.2684380046, 2.6097574011, -0.3413193965},
+                                         {-0.0041960863, -0.7034186147, 1.7076147010}};
+    double cones[3];
+    for (int i = 0; i < 3; i++)
+        cones[i] = pow(dot(roots[i], lab), 3);
+    for (int i = 0; i < 3; i++)
+        c[i] = dot(colours[i], cones);
+}
+
+/* The output's light of the Oklab colour with its chroma multiplied by s. */
+static void at_chroma(const struct ref_video *ref, const double lab[3], double s, double c[3])
+{
+    double bt709[3], to_wide[3][3];
+    from_oklab((double[3]){lab[0], s * lab[1], s * lab[2]}, bt709);
+    memcpy(c, bt709, sizeof bt709);
+    if (ref->shape.out_primaries == COX_OUT_BT709)
+        return;
+    ref_primaries(COX_PRIMARIES_BT709, COX_PRIMARIES_BT2020, to_wide);
+    for (int i = 0; i < 3; i++)
+        c[i] = dot(to_wide[i], bt709);
+}
+
+/* The same towards grey of the same lightness, along a line of one hue in Oklab. */
+static void keep_hue(const struct ref_video *ref, double c[3])
+{
+    double lab[3], bt709[3], to_bt709[3][3];
+    memcpy(bt709, c, sizeof bt709);
+    if (ref->shape.out_primaries == COX_OUT_BT2020) {
+        ref_primaries(COX_PRIMARIES_BT2020, COX_PRIMARIES_BT709, to_bt709);
+        for (int i = 0; i < 3; i++)
+            bt709[i] = dot(to_bt709[i], c);
+    }
+    if (fmin(c[0], fmin(c[1], c[2])) >= 0.95 * (1 - ref->knee) * fmax(c[0], fmax(c[1], c[2])))
+        return;
+    to_oklab(bt709, lab);
+
+    const double limit = -0.0009 * fmax(c[0], fmax(c[1], c[2]));
+    double inside = 0, outside = 1 / ref->knee, at[3];
+    at_chroma(ref, lab, outside, at);
+    if (fmin(at[0], fmin(at[1], at[2])) >= limit)
+        return;
+    for (int i = 0; i < 60; i++) {
+        const double middle = (inside + outside) / 2;
+        at_chroma(ref, lab, middle, at);
+        if (fmin(at[0], fmin(at[1], at[2])) >= limit)
+            inside = middle;
+        else
+            outside = middle;
+    }
+    const double distance = 1 / inside, beyond = distance - ref->knee;
+    at_chroma(ref, lab, (ref->knee + beyond / (1 + beyond / (1 - ref->knee))) / distance, c);
+    const double too_bright = fmax(fmax(c[0], fmax(c[1], c[2])), 1);
+    for (int i = 0; i < 3; i++)
+        c[i] = fmax(c[i], 0) / too_bright;
+}
+
 /* Light with BT.709's primaries, multiplied by the operator's ratio. */
 static void display_of(const struct ref_video *ref, const double c[3], double brightest, double ratio,
                        double display[3])
@@ -532,6 +611,8 @@ static void display_of(const struct ref_video *ref, const double c[3], double br
         mapped[i] = (c[i] * (1 - white) + brightest * white) * ratio;
     if (ref->shape.gamut == COX_GAMUT_COMPRESS)
         compress_gamut(ref, mapped);
+    if (ref->shape.gamut == COX_GAMUT_HUE)
+        keep_hue(ref, mapped);
     for (int i = 0; i < 3; i++) {
         const double v = fmin(fmax(mapped[i], -1), 1);
         const double size = ref->shape.encoding == COX_ENCODING_SRGB ? ref_srgb(fabs(v)) : pow(fabs(v), 1 / 2.4);

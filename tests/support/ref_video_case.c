@@ -82,6 +82,7 @@ static bool read_word(const char *word, struct cox_video_shape *shape, bool out)
         {"matrix601", &shape->matrix, COX_MATRIX_BT601},
         {"dither", &shape->dither, COX_DITHER_ORDERED},
         {"compress", &shape->gamut, COX_GAMUT_COMPRESS},
+        {"hue", &shape->gamut, COX_GAMUT_HUE},
         {"half", &shape->scale, COX_SCALE_HALF},
         {"srgb", &shape->encoding, COX_ENCODING_SRGB},
         {"pq", &shape->encoding, COX_ENCODING_PQ},
@@ -151,7 +152,7 @@ const char *ref_shape_text(const struct cox_video_shape *s)
     static unsigned turn;
     static const char *const transfers[] = {"", " hlg", " light", " sdr"};
     static const char *const primaries[] = {"", " bt709", " p3", " dci", " 525", " 625"};
-    static const char *const encodings[] = {"", " srgb", " pq"};
+    static const char *const encodings[] = {"", " srgb", " pq"}, *const gamuts[] = {"", " compress", " hue"};
     static const char *const matrices[] = {"", " matrix2020", " matrix709", " matrix601"};
     char *text = texts[turn++ % 4], size[32] = "";
     const size_t room = sizeof texts[0];
@@ -163,7 +164,7 @@ const char *ref_shape_text(const struct cox_video_shape *s)
     at += print_format(text + at, room - (size_t)at, &s->out);
     snprintf(text + at, room - (size_t)at, " %s%s%s%s%s%s%s%s%s%s%s", cox_operator_name(s->op), transfers[s->transfer],
              primaries[s->primaries], matrices[s->matrix], s->desaturate_highlights ? " fade" : "",
-             s->dither ? " dither" : "", s->gamut ? " compress" : "", s->scale == COX_SCALE_HALF ? " half" : "",
+             s->dither ? " dither" : "", gamuts[s->gamut], s->scale == COX_SCALE_HALF ? " half" : "",
              encodings[s->encoding], s->out_primaries ? " wide" : "", s->reshape ? " reshape" : "");
     return text;
 }

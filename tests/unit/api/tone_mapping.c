@@ -82,7 +82,8 @@ Test(tone_mapping, video_shapes)
     FILM(COX_E_INVALID, shape.primaries = (enum cox_primaries)6);
     FILM(COX_E_INVALID, shape.dither = (enum cox_dither)2);
     FILM(COX_OK, shape.gamut = COX_GAMUT_COMPRESS);
-    FILM(COX_E_INVALID, shape.gamut = (enum cox_gamut)2);
+    FILM(COX_OK, shape.gamut = COX_GAMUT_HUE);
+    FILM(COX_E_INVALID, shape.gamut = (enum cox_gamut)3);
     FILM(COX_OK, shape.encoding = COX_ENCODING_SRGB);
     FILM(COX_OK, shape.encoding = COX_ENCODING_PQ);
     FILM(COX_E_INVALID, shape.encoding = (enum cox_encoding)3);

@@ -58,6 +58,7 @@ static inline int min(int a, int b)
 #endif
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #include "math/detmath.clh"
+#include "math/joined.clh"
 
 #include "math/pq.clh"
 
@@ -233,5 +234,82 @@ Test(detmath, bt2390_is_defined_for_any_peak_and_white)
             else
                 cr_expect(peaks[p] < 1.001 || whites[w] > 9000);
         }
+    }
+}
+
+/* --- Curves in two pieces ----------------------------------------------------------------------------------------- */
+
+static const enum cox_operator joined_operators[] = {COX_OPERATOR_BT2446A, COX_OPERATOR_BT2446C, COX_OPERATOR_SPLINE};
+enum { JOINED = sizeof joined_operators / sizeof joined_operators[0] };
+
+static struct joined_params joined_of(const struct cox__curve *curve)
+{
+    struct cox__joined host;
+    struct joined_params kernel;
+    cox__curve_joined(curve, &host);
+    cr_assert_eq(sizeof(host), sizeof(kernel));
+    memcpy(&kernel, &host, sizeof(kernel));
+    return kernel;
+}
+
+/* Codes of 8 bits on a display of BT.1886. */
+static double codes_of(double light)
+{
+    return 255 * pow(fmin(fmax(light, 0), 1), 1 / 2.4);
+}
+
+Test(detmath, joined_curves_are_within_half_a_code_and_rise)
+{
+    const double whites[] = {48, 100, 203, 400}, nits[] = {250, 410, 1000, 4000, 10000};
+    for (int o = 0; o < JOINED; o++) {
+        double worst = 0, usual = 0;
+        for (int i = 0; i < 20; i++) {
+            const double white = whites[i / 5], peak = fmax(nits[i % 5] / white, 1.01);
+            const struct cox__curve curve = cox__curve_of(joined_operators[o], peak, white);
+            cr_assert_eq(curve.kind, COX__CURVE_JOINED);
+            const struct joined_params params = joined_of(&curve);
+            double before = 0;
+            FOR_FLOATS(x, 0x1p-20f, (float)peak * 2, 20011)
+            {
+                const double exact = ref_curve_in_nits(joined_operators[o], (double)x, peak, white);
+                const double got = (double)joined(x, &params);
+                cr_assert_lt(fabs(cox__curve_at(&curve, (double)x) / exact - 1), 1e-9);
+                cr_assert_geq(got, before * (1 - 1e-5), "%s, white %g, peak %g: falls at %g",
+                              cox_operator_name(joined_operators[o]), white, peak, (double)x);
+                before = got;
+                const double error = fabs(codes_of(got) - codes_of(exact));
+                worst = fmax(worst, error);
+                if (white == 203 && nits[i % 5] < 4000)
+                    usual = fmax(usual, error);
+            }
+        }
+        fprintf(stderr, "%s: error %.3f codes, %.3f for peaks up to 1000\n", cox_operator_name(joined_operators[o]), worst,
+                usual);
+        cr_expect_lt(worst, 0.5);
+        cr_expect_lt(usual, 0.15);
+    }
+}
+
+Test(detmath, joined_curves_are_defined_for_any_peak_and_white)
+{
+    const double whites[] = {0, 1, 10, 47, 203, 9999, 10000, 1e9}, peaks[] = {0, 0.5, 1, 1.0005, 1.002, 10, 1e4, 1e30};
+    for (int i = 0; i < 64 * JOINED; i++) {
+        const enum cox_operator op = joined_operators[i / 64];
+        const double white = whites[i / 8 % 8], peak = peaks[i % 8];
+        const struct cox__curve curve = cox__curve_of(op, peak, white);
+        const struct joined_params params = joined_of(&curve);
+        double before = 0, now = 0;
+        for (double x = 1e-6; x < 1e6; x *= 1.1) {
+            const double y = cox__curve_at(&curve, x);
+            cr_assert(y >= before * (1 - 1e-12), "%s, white %g, peak %g: %g at %g", cox_operator_name(op), white, peak, y,
+                      x);
+            before = y;
+            now = (double)joined((float)x, &params);
+            cr_assert(isfinite(now) && now >= 0);
+            if (curve.kind == COX__CURVE_JOINED)
+                cr_assert(fabs(codes_of(now) - codes_of(y)) < 1.5, "%s, white %g, peak %g: %g, not %g, at %g",
+                          cox_operator_name(op), white, peak, now, y, x);
+        }
+        cr_expect(now <= 1 + 1e-5, "%s, white %g, peak %g: %g", cox_operator_name(op), white, peak, now);
     }
 }

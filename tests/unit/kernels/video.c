@@ -12,7 +12,8 @@ TestSuite(video, .timeout = 1200);
 
 static const enum cox_operator operators[] = {COX_OPERATOR_HABLE, COX_OPERATOR_REINHARD, COX_OPERATOR_MOBIUS,
                                               COX_OPERATOR_ACES,  COX_OPERATOR_LINEAR,   COX_OPERATOR_CLIP,
-                                              COX_OPERATOR_BT2390};
+                                              COX_OPERATOR_BT2390, COX_OPERATOR_BT2446A, COX_OPERATOR_BT2446C,
+                                              COX_OPERATOR_SPLINE};
 enum { OPERATORS = COUNT_OF(operators) };
 
 /* --- What the films show ------------------------------------------------------------------------------------------ */
@@ -208,7 +209,7 @@ static void draw_shape(uint32_t *seed, enum cox_operator op, enum cox_transfer t
     shape->primaries = random_short_below(seed, 3) == 0 ? COX_PRIMARIES_BT709 : COX_PRIMARIES_BT2020;
     shape->desaturate_highlights = random_short_below(seed, 2) == 0;
     shape->dither = random_short_below(seed, 3) == 0 ? COX_DITHER_ORDERED : COX_DITHER_NONE;
-    shape->gamut = *seed >> 9 & 1 ? COX_GAMUT_COMPRESS : COX_GAMUT_CLIP;
+    shape->gamut = (enum cox_gamut)((*seed >> 9 & 255) % 3);
     shape->encoding = *seed >> 12 & 1 ? COX_ENCODING_SRGB : COX_ENCODING_BT1886;
     shape->in = ref_format_of(in_semi ? COX_VIDEO_SEMI_PLANAR : COX_VIDEO_PLANAR, in_depth, sub,
                               (enum cox_chroma_location)random_short_below(seed, 3), range);
@@ -530,7 +531,7 @@ static void draw_scaled(struct cox_video_shape *shape, uint32_t i, bool rgba, ui
     const int sub = layout == COX_VIDEO_PLANAR ? (int)random_short_below(seed, 3) : REF_420;
     const enum cox_chroma_location site = (enum cox_chroma_location)random_short_below(seed, 3);
     shape->op = random_short_below(seed, 2) ? COX_OPERATOR_HABLE : COX_OPERATOR_BT2390;
-    shape->gamut = (enum cox_gamut)random_short_below(seed, 2);
+    shape->gamut = (enum cox_gamut)random_short_below(seed, 3);
     shape->transfer = (enum cox_transfer)random_short_below(seed, 2);
     const uint32_t depth = depths[random_short_below(seed, 4)];
     shape->in = ref_format_of(layout, depth, sub, site, (enum cox_color_range)random_short_below(seed, 2));
@@ -721,12 +722,13 @@ static void hue_error(const struct ref_film *film, double degrees[2])
     degrees[1] = sum[1] / count;
 }
 
-DEVICE_TEST(video, compresses_the_gamut_with_half_the_hue_error_of_clipping)
+DEVICE_TEST(video, compresses_the_gamut_with_half_the_hue_error_of_clipping_or_with_none)
 {
     static const char *const texts[] = {"360x40 yuv444p16 full to rgba16 clip",
-                                        "360x40 yuv444p16 full to rgba16 clip compress"};
-    double degrees[2][2];
-    for (int gamut = 0; gamut < 2; gamut++) {
+                                        "360x40 yuv444p16 full to rgba16 clip compress",
+                                        "360x40 yuv444p16 full to rgba16 clip hue"};
+    double degrees[3][2];
+    for (int gamut = 0; gamut < 3; gamut++) {
         const struct cox_video_shape shape = ref_shape(texts[gamut]);
         struct ref_film film;
         ref_film_open(&film, runtime, &shape, REF_MAPPING, 0, NULL);
@@ -739,10 +741,12 @@ DEVICE_TEST(video, compresses_the_gamut_with_half_the_hue_error_of_clipping)
         hue_error(&film, degrees[gamut]);
         ref_film_close(&film);
     }
-    fprintf(stderr, "hue error of BT.2020 clipped and compressed, degrees: %.2f %.2f (Oklab), %.2f %.2f (ICtCp)\n",
-            degrees[0][1], degrees[1][1], degrees[0][0], degrees[1][0]);
+    for (int gamut = 0; gamut < 3; gamut++)
+        fprintf(stderr, "hue error of BT.2020, %s, degrees: %.2f (Oklab), %.2f (ICtCp)\n", texts[gamut] + 32,
+                degrees[gamut][1], degrees[gamut][0]);
     cr_expect_leq(degrees[1][1], 0.5 * degrees[0][1]);
     cr_expect_leq(degrees[1][0], 0.65 * degrees[0][0]);
+    cr_expect_leq(degrees[2][1], 0.05);
 }
 
 /* --- Dither ------------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,8 @@ TestSuite(video_light, .timeout = 1200);
 
 static const enum cox_operator operators[] = {COX_OPERATOR_HABLE, COX_OPERATOR_REINHARD, COX_OPERATOR_MOBIUS,
                                               COX_OPERATOR_ACES,  COX_OPERATOR_LINEAR,   COX_OPERATOR_CLIP,
-                                              COX_OPERATOR_BT2390};
+                                              COX_OPERATOR_BT2390, COX_OPERATOR_BT2446A, COX_OPERATOR_BT2446C,
+                                              COX_OPERATOR_SPLINE};
 enum { OPERATORS = COUNT_OF(operators) };
 
 /* A film and its session. */
@@ -541,7 +542,7 @@ Test(video_light, refuses_shapes_that_are_none)
     REFUSED(in_pitch_bytes[0] = SIZE_MAX - 3);
     REFUSED(in.chroma_location = (enum cox_chroma_location)3);
     REFUSED(out.range = (enum cox_color_range) - 1);
-    REFUSED(gamut = (enum cox_gamut)2);
+    REFUSED(gamut = (enum cox_gamut)3);
 
     static const struct {
         const char *what, *shape;
