@@ -97,14 +97,21 @@ enum cox_peak_source {
 /* A choice that the stream makes unless the application does. */
 enum cox_tristate { COX_AUTO = 0, COX_NO = 1, COX_YES = 2 };
 
+/* The same for light outside the output's primaries, see enum cox_gamut. Auto: compress, but clip
+ * if the input is BT.709 or SDR of BT.601, or the output is BT.2020. */
+enum cox_gamut_choice {
+    COX_GAMUT_AUTO = 0,
+    COX_GAMUT_ALWAYS_CLIP = 1,
+    COX_GAMUT_ALWAYS_COMPRESS = 2,
+    COX_GAMUT_ALWAYS_HUE = 3,
+};
+
 /* How frames are mapped. Zero means the default: what cox-tonemap does with a film. */
 struct cox_tonemap_options {
     enum cox_operator op; /* any but COX_OPERATOR_EXPOSURE */
     enum cox_peak_source peak;
     enum cox_tristate dither; /* auto: if the output has fewer bits than the input */
-    /* COX_GAMUT_COMPRESS: light outside BT.709 keeps its hue. Auto: on, unless the input is
-     * BT.709 or SDR of BT.601, or the output is BT.2020. */
-    enum cox_tristate compress;
+    enum cox_gamut_choice gamut;
 
     /* `peak_nits` applies only with COX_PEAK_FIXED. With other sources `gain` multiplies the gain
      * that the adaptation finds. The resulting gain and peak are limited to the ranges of

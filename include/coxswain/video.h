@@ -125,11 +125,11 @@ enum cox_dither { COX_DITHER_NONE = 0, COX_DITHER_ORDERED = 1 };
 
 /* What happens to light outside the output's primaries.
  *   COX_GAMUT_CLIP      Each channel is clipped, usually by the display.
- *   COX_GAMUT_COMPRESS  The light moves towards grey of the same luminance until it is inside,
- *                       which keeps its hue better. Light up to the knee (`gamut_knee`) is
- *                       unchanged. Pure blue becomes violet.
- *   COX_GAMUT_HUE       The same, along a line of one hue to grey of the same lightness, both in
- *                       Oklab. It takes more time where colours are outside. */
+ *   COX_GAMUT_COMPRESS  The light moves towards grey of about the same luminance until it is
+ *                       inside. The hue changes by up to 6 degrees of Oklab. Light up to the knee
+ *                       (`gamut_knee`) is unchanged.
+ *   COX_GAMUT_HUE       The same, along a line of one hue in Oklab. It takes up to three times the
+ *                       time of the other two. */
 enum cox_gamut { COX_GAMUT_CLIP = 0, COX_GAMUT_COMPRESS = 1, COX_GAMUT_HUE = 2 };
 
 /* How light is encoded in the output.

@@ -170,6 +170,9 @@ static double local_at(const struct cox__curve *c, double x)
     return x / within * part * (1 + c->half * pow(c->peak, -c->power)) / (part + c->half);
 }
 
+/* What is darker by this factor is black on a display: a curve may be straight there. */
+static const double straight = 0x1p-14;
+
 /* The peak of curves in terms of PQ, at most 10 000 cd/m2. */
 static double within_pq(double peak, double white_nits)
 {
@@ -202,6 +205,7 @@ static struct cox__curve curve_bt2446a(double peak, double white_nits)
     return (struct cox__curve){.kind = COX__CURVE_JOINED,
                                .at = bt2446a_at,
                                .peak = peak,
+                               .begin = peak * pow(video, 2.4) * straight,
                                .join = peak * pow(video, 2.4),
                                .k = {1 / log1p(source), source, target}};
 }
@@ -226,7 +230,8 @@ static struct cox__curve curve_bt2446c(double peak, double white_nits)
                            .k = {white_nits, 0.01}};
 
     c.k[1] = 0.01 / fmax(bt2446c_at(&c, c.peak), 1.0);
-    c.join = fmin(bt2446c_bend / white_nits, c.peak);
+    c.begin = fmin(bt2446c_bend / white_nits, c.peak / 2);
+    c.join = fmin(3 * c.begin, sqrt(c.begin * c.peak));
     return c;
 }
 
@@ -273,6 +278,7 @@ static struct cox__curve curve_spline(double peak, double white_nits)
                                .at = spline_at,
                                .white = light,
                                .peak = peak,
+                               .begin = grey_light * straight,
                                .join = grey_light,
                                .k = {grey, mapped_grey, source, white, fmin(1, 2 * steepness),
                                      0.3 * steepness}};
@@ -430,7 +436,6 @@ static void fit_piece(const struct cox__curve *c, double low, double high, struc
 
 void cox__curve_joined(const struct cox__curve *c, struct cox__joined *out)
 {
-    const double stops_below = 12; /* darker light keeps the ratio */
     memset(out, 0, sizeof(*out));
 
     if (c->kind != COX__CURVE_JOINED) { /* light up to white stays: the exponents are 0 */
@@ -439,7 +444,7 @@ void cox__curve_joined(const struct cox__curve *c, struct cox__joined *out)
     }
 
     const double high = log2(c->peak), join = fmin(log2(c->join), high - 0x1p-10);
-    fit_piece(c, join - stops_below, join, out, 0);
+    fit_piece(c, log2(c->begin), join, out, 0);
     fit_piece(c, join, high, out, 1);
 
     out->peak = (float)c->peak;

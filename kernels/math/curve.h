@@ -31,9 +31,10 @@ struct cox__curve {
     /* local: x^power (1 + half peak^-power) / (x^power + half) from 2^-8 to the peak, with the
      * ratio to x kept beyond. */
     double power, half;
-    /* Joined: the curve up to `peak`, smooth except at `join`. `k` has its constants. */
+    /* Joined: the curve up to `peak`. It is straight up to `begin`, then smooth except at `join`.
+     * `k` has its constants. */
     double (*at)(const struct cox__curve *c, double x);
-    double join, k[6];
+    double begin, join, k[6];
 };
 
 /* The constants of bt2390 for kernels: struct bt2390_params of pq.clh. */

@@ -26,7 +26,7 @@ cox_status cox__options_read(struct cox_tonemap_options *to, const struct cox_to
         *to = *from;
     to->settings.reshape = NULL; /* frames have it */
 
-    if (!is_choice(to->dither) || !is_choice(to->compress) || (unsigned)to->peak > COX_PEAK_FIXED)
+    if (!is_choice(to->dither) || (unsigned)to->gamut > COX_GAMUT_ALWAYS_HUE || (unsigned)to->peak > COX_PEAK_FIXED)
         return COX_E_INVALID;
 
     struct cox_video_shape shape = try_on;
@@ -73,13 +73,13 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
     shape->dither = COX_DITHER_NONE;
     if (chosen(look->dither, out->format.depth < in->format.depth))
         shape->dither = COX_DITHER_ORDERED;
-    shape->gamut = COX_GAMUT_CLIP;
     const bool is_sdr = shape->transfer == COX_TRANSFER_SDR;
-    const bool narrow = shape->primaries == COX_PRIMARIES_BT709 ||
-                        shape->out_primaries == COX_OUT_BT2020 ||
-                        (is_sdr && shape->primaries >= COX_PRIMARIES_BT601_525);
-    if (chosen(look->compress, !narrow))
-        shape->gamut = COX_GAMUT_COMPRESS;
+    const bool fits = shape->primaries == COX_PRIMARIES_BT709 ||
+                      shape->out_primaries == COX_OUT_BT2020 ||
+                      (is_sdr && shape->primaries >= COX_PRIMARIES_BT601_525);
+    shape->gamut = fits ? COX_GAMUT_CLIP : COX_GAMUT_COMPRESS;
+    if (look->gamut != COX_GAMUT_AUTO)
+        shape->gamut = (enum cox_gamut)(look->gamut - COX_GAMUT_ALWAYS_CLIP);
 
     if (halved && look->box_downscale) {
         shape->scale = COX_SCALE_HALF;

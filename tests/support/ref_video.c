@@ -520,6 +520,9 @@ static void compress_gamut(const struct ref_video *ref, double c[3])
     }
     for (int i = 0; i < 3; i++)
         c[i] = grey + (c[i] - grey) * factor;
+    const double blue = (1 - factor) * fmax(c[2] - fmax(c[0], c[1]), 0);
+    c[1] += 0.22 * blue;
+    c[2] -= 0.8 * blue;
 }
 
 /* Oklab (B. Ottosson 2020) of BT.709 light, and back. */

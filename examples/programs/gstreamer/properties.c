@@ -45,9 +45,10 @@ static GType dither_type(void)
 static GType gamut_type(void)
 {
     static const GEnumValue values[] = {
-        {COX_AUTO, "compress BT.2020, clip BT.709", "auto"},
-        {COX_NO, "clip colours outside SDR", "clip"},
-        {COX_YES, "move colours outside SDR towards grey and keep their hue", "compress"},
+        {COX_GAMUT_AUTO, "compress BT.2020, clip BT.709", "auto"},
+        {COX_GAMUT_ALWAYS_CLIP, "clip colours outside SDR", "clip"},
+        {COX_GAMUT_ALWAYS_COMPRESS, "move colours outside SDR towards grey", "compress"},
+        {COX_GAMUT_ALWAYS_HUE, "move colours outside SDR towards grey and keep their hue", "hue"},
         {0, NULL, NULL}};
     static gsize type;
 
@@ -195,7 +196,7 @@ static void *place_of(struct properties *properties, guint number)
         [PROPERTY_EXPOSURE] = offsetof(struct properties, exposure_stops),
         [PROPERTY_DESATURATE] = offsetof(struct properties, desaturate),
         [PROPERTY_DITHER] = offsetof(struct properties, dither),
-        [PROPERTY_GAMUT] = offsetof(struct properties, compress),
+        [PROPERTY_GAMUT] = offsetof(struct properties, gamut),
         [PROPERTY_GAMUT_KNEE] = offsetof(struct properties, gamut_knee),
         [PROPERTY_DETAIL] = offsetof(struct properties, detail),
         [PROPERTY_TRUST_METADATA] = offsetof(struct properties, trust_metadata),
@@ -269,7 +270,7 @@ void properties_look(const struct properties *properties, struct cox_tonemap_opt
     *out = (struct cox_tonemap_options){
         .op = properties->op,
         .dither = properties->dither,
-        .compress = properties->compress,
+        .gamut = properties->gamut,
         .settings = {.sdr_white_nits = (float)properties->sdr_white_nits,
                      .peak_nits = peak_nits,
                      .gain = (float)exp2(properties->exposure_stops),

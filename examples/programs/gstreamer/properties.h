@@ -40,7 +40,7 @@ struct properties {
     double exposure_stops;
     double desaturate;
     enum cox_tristate dither;
-    enum cox_tristate compress;
+    enum cox_gamut_choice gamut;
     double gamut_knee;
     double detail;
     gboolean trust_metadata;

@@ -315,7 +315,7 @@ static struct cox_tonemap_options look_of(const struct film *film, uint64_t n)
     return (struct cox_tonemap_options){.op = plan->shape.op,
                                         .peak = peak_of(plan),
                                         .dither = choice(plan->shape.dither == COX_DITHER_ORDERED),
-                                        .compress = choice(plan->shape.gamut == COX_GAMUT_COMPRESS),
+                                        .gamut = COX_GAMUT_ALWAYS_CLIP + plan->shape.gamut,
                                         .settings = settings,
                                         .trust_peak = plan->steering.trusts,
                                         .box_downscale = plan->shape.scale == COX_SCALE_HALF};

@@ -55,24 +55,27 @@ static bool parse_operator(struct options *options, const char *text, struct opt
     return options_refuse(error, "unknown operator '%s'; operators: %s", text, names);
 }
 
-/* clip, compress, or compress:KNEE */
+/* clip, compress, hue, compress:KNEE or hue:KNEE */
 static bool parse_gamut(struct options *options, const char *text, struct options_error *error)
 {
-    static const char compress[] = "compress";
-    const char *after = text + sizeof compress - 1;
+    static const char *const names[] = {[COX_GAMUT_CLIP] = "clip",
+                                        [COX_GAMUT_COMPRESS] = "compress",
+                                        [COX_GAMUT_HUE] = "hue"};
+    const size_t length = strcspn(text, ":");
     double knee = 0;
-    options->has_gamut = true;
-    options->gamut = COX_GAMUT_CLIP;
-    if (!strcmp(text, "clip"))
-        return true;
 
-    options->gamut = COX_GAMUT_COMPRESS;
-    if (!strcmp(text, compress))
-        return true;
-    if (strncmp(text, compress, sizeof compress - 1) || *after != ':')
-        return options_refuse(error, "--gamut '%s': expected clip, compress or compress:KNEE",
+    int gamut = COX_GAMUT_HUE;
+    while (gamut >= 0 && (strlen(names[gamut]) != length || strncmp(text, names[gamut], length)))
+        gamut--;
+    if (gamut < 0 || (gamut == COX_GAMUT_CLIP && text[length]))
+        return options_refuse(error, "--gamut '%s': expected hue[:KNEE], compress[:KNEE] or clip",
                               text);
-    if (!parse_between(after + 1, 0.25, 0.95, &knee))
+
+    options->has_gamut = true;
+    options->gamut = (enum cox_gamut)gamut;
+    if (!text[length])
+        return true;
+    if (!parse_between(text + length + 1, 0.25, 0.95, &knee))
         return options_refuse(error, "--gamut '%s': expected a knee from 0.25 to 0.95", text);
 
     options->gamut_knee = (float)knee;

@@ -29,7 +29,7 @@ static bool set_colours(struct profile *profile, const uint32_t from[COLOURS])
 {
     struct cox_video_shape *shape = &profile->shape;
     if (from[0] > COX_TRANSFER_SDR || from[1] > COX_PRIMARIES_BT601_625 ||
-        from[2] > COX_MATRIX_BT601 || from[3] > COX_GAMUT_COMPRESS || from[4] > COX_RANGE_FULL ||
+        from[2] > COX_MATRIX_BT601 || from[3] > COX_GAMUT_HUE || from[4] > COX_RANGE_FULL ||
         from[5] > COX_CHROMA_TOP_LEFT)
         return false;
 

@@ -174,7 +174,7 @@ static const struct field fields[] = {
     {"operator", 0, COX_OPERATOR_COUNT - 1, PLACE(shape.op), WHOLE_32},
     {"fade", 0, 1, PLACE(shape.desaturate_highlights), YES},
     {"dither", 0, COX_DITHER_ORDERED, PLACE(shape.dither), WHOLE_32},
-    {"gamut", 0, COX_GAMUT_COMPRESS, PLACE(shape.gamut), WHOLE_32},
+    {"gamut", 0, COX_GAMUT_HUE, PLACE(shape.gamut), WHOLE_32},
     {"scale", 0, COX_SCALE_FILTER, PLACE(shape.scale), WHOLE_32},
     {"scale-width", 0, 65536, PLACE(shape.out_width), WHOLE_32},
     {"scale-height", 0, 65536, PLACE(shape.out_height), WHOLE_32},
