@@ -33,6 +33,7 @@ extern "C" {
 #endif
 #include <libavcodec/avcodec.h>
 #include <libavutil/frame.h>
+#include <libavutil/hdr_dynamic_metadata.h>
 #include <libavutil/mastering_display_metadata.h>
 #include <libavutil/pixfmt.h>
 
@@ -263,6 +264,51 @@ static inline int cox_av_dolby(const AVFrame *frame, struct cox_dolby_frame *dol
         (dolby->profile == 5 && !dolby->has_colours))
         return AVERROR_INVALIDDATA;
     return !dolby->has_residual;
+}
+
+static inline double cox_av_fraction_(AVRational value)
+{
+    return value.den ? av_q2d(value) : 0;
+}
+
+/* Convert the metadata of HDR10+. Of their windows only the first, the whole picture, is used.
+ *
+ * Returns true if they have a curve. Then `scene_peak_nits` is the largest of R, G and B in the
+ * scene. */
+static inline bool cox_av_hdr10plus_curve(const AVDynamicHDRPlus *from,
+                                          struct cox_hdr10plus_curve *curve)
+{
+    const AVHDRPlusColorTransformParams *window = &from->params[0];
+    double peak = 0;
+
+    if (from->num_windows < 1 || !window->tone_mapping_flag ||
+        window->num_bezier_curve_anchors > COX_HDR10PLUS_ANCHORS_MAX)
+        return false;
+
+    memset(curve, 0, sizeof *curve);
+    for (int i = 0; i < 3; i++)
+        if (cox_av_fraction_(window->maxscl[i]) > peak)
+            peak = cox_av_fraction_(window->maxscl[i]);
+
+    curve->scene_peak_nits = (float)(10000 * peak);
+    curve->target_nits = (float)cox_av_fraction_(from->targeted_system_display_maximum_luminance);
+    curve->knee_x = (float)cox_av_fraction_(window->knee_point_x);
+    curve->knee_y = (float)cox_av_fraction_(window->knee_point_y);
+    curve->anchor_count = window->num_bezier_curve_anchors;
+    for (uint32_t i = 0; i < curve->anchor_count; i++)
+        curve->anchors[i] = (float)cox_av_fraction_(window->bezier_curve_anchors[i]);
+
+    return curve->scene_peak_nits >= 1 && curve->scene_peak_nits <= 10000 &&
+           curve->target_nits >= 1 && curve->target_nits <= 10000 && curve->knee_x < 1;
+}
+
+/* The frame's curve of HDR10+. False if it has none. */
+static inline bool cox_av_hdr10plus(const AVFrame *frame, struct cox_hdr10plus_curve *curve)
+{
+    const AVFrameSideData *data = av_frame_get_side_data(frame, AV_FRAME_DATA_DYNAMIC_HDR_PLUS);
+
+    return data && data->size >= sizeof(AVDynamicHDRPlus) &&
+           cox_av_hdr10plus_curve((const AVDynamicHDRPlus *)(const void *)data->data, curve);
 }
 
 /* cox_av_image, also of a frame that is reshaped. */
@@ -711,6 +757,7 @@ struct cox_av_map {
     unsigned pending; /* frames that were sent and not received */
     bool ended;
     struct cox_dolby_frame dolby; /* metadata of the last frame */
+    struct cox_hdr10plus_curve hdr10plus;
 };
 
 /* The AVFrames of a frame that was sent and not received. */
@@ -826,7 +873,7 @@ static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame
 
 /* Send a frame. The map keeps a reference to it until it has been mapped. NULL = no more frames
  * follow. Blocks as cox_video_stream_send does. A frame with Dolby Vision's metadata is mapped as
- * cox_av_dolby says.
+ * cox_av_dolby says. COX_OPERATOR_HDR10PLUS uses the curve of cox_av_hdr10plus.
  *
  * Errors:
  *   AVERROR(EAGAIN)  Too many frames were sent and not received. Receive one first.
@@ -866,6 +913,9 @@ static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame
         code = cox_av_describe_(sent->in, reshape, &in);
     if (code >= 0)
         code = cox_av_image(sent->out, &out);
+
+    if (code >= 0 && cox_av_hdr10plus(frame, &map->hdr10plus))
+        in.hdr10plus = &map->hdr10plus;
 
     if (code >= 0) {
         cox_av_pool_find(map->pool, sent->in, in.memory);

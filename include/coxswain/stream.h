@@ -60,6 +60,10 @@ struct cox_video_image {
      * call. */
     const struct cox_video_reshape *reshape;
 
+    /* Input: the frame's curve for COX_OPERATOR_HDR10PLUS. NULL = none. Only read during the
+     * call. */
+    const struct cox_hdr10plus_curve *hdr10plus;
+
     /* The brightest light that the source states: MaxCLL, or the peak of the mastering display.
      * 0 = unknown. Values below SDR white or above 10 000 are ignored. */
     float peak_nits;

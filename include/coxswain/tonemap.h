@@ -25,6 +25,8 @@ extern "C" {
  * and detail. The base is an edge-preserving mean of log luminance. The operator compresses the
  * base, lifts its shadows, and keeps the detail or changes its contrast.
  *
+ * COX_OPERATOR_HDR10PLUS is for video alone: frames bring their curve (cox_hdr10plus_curve).
+ *
  * docs/internals/kernels.md has the formulas and their sources. */
 #define COX_OPERATOR_MAP(X)                 \
     X(COX_OPERATOR_HABLE, 0, "hable")       \
@@ -38,7 +40,8 @@ extern "C" {
     X(COX_OPERATOR_LOCAL, 8, "local")       \
     X(COX_OPERATOR_BT2446A, 9, "bt2446a")   \
     X(COX_OPERATOR_BT2446C, 10, "bt2446c")  \
-    X(COX_OPERATOR_SPLINE, 11, "spline")
+    X(COX_OPERATOR_SPLINE, 11, "spline")    \
+    X(COX_OPERATOR_HDR10PLUS, 12, "hdr10plus")
 
 /* clang-format off */
 enum cox_operator {

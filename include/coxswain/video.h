@@ -196,6 +196,23 @@ enum { COX_VIDEO_RESHAPE_BYTES = 2400 };
 COX_API COX_MUST_CHECK cox_status cox_video_reshape_table(const struct cox_video_reshape *reshape,
                                                           void *table);
 
+/* The curve of HDR10+ (SMPTE ST 2094-40) for one frame: from x, light over `scene_peak_nits`, to
+ * y, light over `target_nits`. Both are the largest of R, G and B.
+ *
+ *   up to the knee     y = x knee_y / knee_x
+ *   from the knee on   y = knee_y + (1 - knee_y) B((x - knee_x) / (1 - knee_x))
+ *
+ * B is the Bezier curve with the ordinates 0, `anchors`, 1 at equal distances. */
+enum { COX_HDR10PLUS_ANCHORS_MAX = 15 };
+struct cox_hdr10plus_curve {
+    float scene_peak_nits; /* 1 .. 10 000 */
+    float target_nits;     /* peak of the display that the curve is for; 1 .. 10 000 */
+    float knee_x;          /* 0 <= knee_x < 1 */
+    float knee_y;          /* 0 .. 1 */
+    uint32_t anchor_count; /* up to COX_HDR10PLUS_ANCHORS_MAX */
+    float anchors[COX_HDR10PLUS_ANCHORS_MAX]; /* 0 .. 1 */
+};
+
 /* What the kernels are built for.
  *
  * A pitch is a multiple of 4 bytes (V210: 16), at least `row_bytes` and at most 2^31 - 1. A frame
@@ -269,6 +286,10 @@ struct cox_video_settings {
 
     /* With cox_video_shape.reshape: that of the frame. Only read during the call. */
     const struct cox_video_reshape *reshape;
+
+    /* COX_OPERATOR_HDR10PLUS: the curve of the frame. That of bt2390 follows, from the curve's
+     * target to SDR white. NULL = bt2390 alone. Only read during the call. */
+    const struct cox_hdr10plus_curve *hdr10plus;
 };
 
 /* The histogram of a frame's light. It counts blocks of 2 x 2 pixels by the largest of their R', G'
@@ -348,7 +369,8 @@ struct cox_adaptation_state {
  * All but one block in 20 000 stay below the peak; in small frames all but 16 blocks, or one in
  * 512. The peak is at least SDR white and at most 10 000 cd/m2. The time constant is 24 frames, a
  * quarter of that for a peak that rises far. At a cut, more than a fifth of the blocks differ. A
- * scene whose average exceeds SDR white is darkened to it: the gain is 0.25 .. 1.
+ * scene whose average exceeds SDR white is darkened to it: the gain is 0.25 .. 1, or 1 with
+ * COX_OPERATOR_HDR10PLUS.
  *
  * A flash lasts up to three frames. A peak that rises by more than 1/32 of the signal is followed
  * only when it has lasted longer. If a scene comes back within that time after a cut, its old peak

@@ -251,8 +251,8 @@ static double spline_at(const struct cox__curve *c, double x)
 
     double mapped = hermite(signal, grey, mapped_grey, 1, c->k[4]);
     if (signal > grey)
-        mapped = mapped_grey + hermite(signal - grey, c->k[2] - grey, c->k[3] - mapped_grey,
-                                       c->k[4], c->k[5]);
+        mapped = mapped_grey +
+                 hermite(signal - grey, c->k[2] - grey, c->k[3] - mapped_grey, c->k[4], c->k[5]);
     return cox__curve_pq_light(mapped) / c->white;
 }
 
@@ -274,14 +274,14 @@ static struct cox__curve curve_spline(double peak, double white_nits)
     /* Contrast is kept at grey, unless that would make the rest fall. */
     const double steepness = (white - mapped_grey) / (source - grey);
 
-    return (struct cox__curve){.kind = COX__CURVE_JOINED,
-                               .at = spline_at,
-                               .white = light,
-                               .peak = peak,
-                               .begin = grey_light * straight,
-                               .join = grey_light,
-                               .k = {grey, mapped_grey, source, white, fmin(1, 2 * steepness),
-                                     0.3 * steepness}};
+    return (struct cox__curve){
+        .kind = COX__CURVE_JOINED,
+        .at = spline_at,
+        .white = light,
+        .peak = peak,
+        .begin = grey_light * straight,
+        .join = grey_light,
+        .k = {grey, mapped_grey, source, white, fmin(1, 2 * steepness), 0.3 * steepness}};
 }
 
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits)
@@ -303,6 +303,7 @@ struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_
     case COX_OPERATOR_LINEAR:
         return curve_linear(peak);
     case COX_OPERATOR_BT2390:
+    case COX_OPERATOR_HDR10PLUS: /* for the display; the frame's own curve comes before */
         return curve_bt2390(peak, white_nits);
     case COX_OPERATOR_LOCAL:
         return curve_local(peak);
@@ -317,6 +318,50 @@ struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_
         break;
     }
     return curve_clip();
+}
+
+/* B at u, by De Casteljau's construction. */
+static double bezier_at(const struct cox_hdr10plus_curve *from, double u)
+{
+    enum { POINTS_MAX = COX_HDR10PLUS_ANCHORS_MAX + 2 };
+    const uint32_t last = from->anchor_count + 1;
+    double points[POINTS_MAX] = {0};
+
+    for (uint32_t i = 0; i < from->anchor_count; i++)
+        points[1 + i] = (double)from->anchors[i];
+    points[last] = 1;
+
+    for (uint32_t left = last; left > 0; left--)
+        for (uint32_t i = 0; i < left; i++)
+            points[i] += u * (points[i + 1] - points[i]);
+    return points[0];
+}
+
+static double hdr10plus_at(const struct cox__curve *c, double light)
+{
+    const struct cox_hdr10plus_curve *from = c->hdr10plus;
+    const double knee_x = (double)from->knee_x, knee_y = (double)from->knee_y;
+    const double x = fmin(light / c->peak, 1);
+
+    double y = knee_x > 0 ? x * knee_y / knee_x : 0;
+    if (x > knee_x)
+        y = knee_y + (1 - knee_y) * bezier_at(from, (x - knee_x) / (1 - knee_x));
+
+    return fmax(y, x * straight) * c->k[0]; /* black only from black */
+}
+
+struct cox__curve cox__curve_hdr10plus(const struct cox_hdr10plus_curve *from, double white_nits)
+{
+    const double peak = (double)from->scene_peak_nits / white_nits;
+    const double begin = peak * fmax((double)from->knee_x, straight);
+
+    return (struct cox__curve){.kind = COX__CURVE_JOINED,
+                               .at = hdr10plus_at,
+                               .peak = peak,
+                               .begin = begin,
+                               .join = sqrt(begin * peak),
+                               .k = {(double)from->target_nits / white_nits},
+                               .hdr10plus = from};
 }
 
 static double exposure_at(const struct cox__curve *c, double x)

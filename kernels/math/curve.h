@@ -5,7 +5,7 @@
 #ifndef COX_KERNELS_CURVE_H
 #define COX_KERNELS_CURVE_H
 
-#include <coxswain/tonemap.h>
+#include <coxswain/video.h>
 
 enum cox__curve_kind {
     COX__CURVE_RATIONAL = 0,
@@ -35,6 +35,7 @@ struct cox__curve {
      * `k` has its constants. */
     double (*at)(const struct cox__curve *c, double x);
     double begin, join, k[6];
+    const struct cox_hdr10plus_curve *hdr10plus;
 };
 
 /* The constants of bt2390 for kernels: struct bt2390_params of pq.clh. */
@@ -60,6 +61,9 @@ struct cox__joined {
  * of SDR white, is for bt2390, bt2446a, bt2446c and spline, whose peak is also limited to
  * 10 000 cd/m2. */
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits);
+
+/* The curve of HDR10+, from light to light of its target display. `from` must outlive it. */
+struct cox__curve cox__curve_hdr10plus(const struct cox_hdr10plus_curve *from, double white_nits);
 
 /* The curve's value at x >= 0, not limited to 1. */
 double cox__curve_at(const struct cox__curve *c, double x);

@@ -431,7 +431,9 @@ cox_status cox_tonemap_prepare(const struct cox_tonemap_shape *shape,
 
     if (!settings || !params)
         return COX_E_INVALID;
-    if (!cox_operator_name(settings->op) || checked.local != (settings->op == COX_OPERATOR_LOCAL))
+    if (!cox_operator_name(settings->op) || settings->op == COX_OPERATOR_HDR10PLUS)
+        return COX_E_INVALID;
+    if (checked.local != (settings->op == COX_OPERATOR_LOCAL))
         return COX_E_INVALID;
     if (!settings_ok(settings))
         return COX_E_INVALID;

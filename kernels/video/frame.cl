@@ -50,7 +50,8 @@
  *     COX_RESHAPE                      1: the codes are reshaped first, see reshape.clh
  *     COX_FADE                         0 or 1
  *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee,
- *                                      3 BT.2390, 4 local, 5 joined.clh
+ *                                      3 BT.2390, 4 local, 5 joined.clh,
+ *                                      6 joined.clh (HDR10+), then BT.2390
  *     COX_DITHER, COX_WIDE             0 or 1
  *     COX_GAMUT                        0 clip, 1 compress, 2 keep the hue
  *     COX_ENCODE                       0 BT.1886, 1 sRGB, 2 PQ
@@ -430,6 +431,10 @@ INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct vi
     FOUR(ratio[i] = m[i])
     reciprocals(ratio);
     FOUR(ratio[i] = joined(m[i], &k->joined) * ratio[i])
+#elif COX_CURVE == 6
+    FOUR(ratio[i] = m[i])
+    reciprocals(ratio);
+    FOUR(ratio[i] = bt2390(joined(m[i], &k->joined), &k->bt2390) * ratio[i])
 #endif
 }
 

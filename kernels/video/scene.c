@@ -379,7 +379,8 @@ bool cox_video_adapt(struct cox_adaptation_state *steer, const struct cox_video_
                 cox__curve_pq_light(round(steer->peak_signal * SIGNAL_STEPS) / SIGNAL_STEPS);
 
         const double average = COX__PQ_NITS * cox__curve_pq_light(steer->average_signal);
-        if (average > white)
+        const bool adapts = shape->op != COX_OPERATOR_HDR10PLUS; /* its curves are for this light */
+        if (adapts && average > white)
             gain = fmax(round(white / average * GAIN_STEPS) / GAIN_STEPS, 0.25);
     }
 

@@ -255,6 +255,8 @@ static int curve_code(enum cox_operator op)
     case COX_OPERATOR_BT2446C:
     case COX_OPERATOR_SPLINE:
         return 5;
+    case COX_OPERATOR_HDR10PLUS:
+        return 6;
     default:
         return 1;
     }
@@ -762,7 +764,13 @@ static void light_matrix(const struct cox_video_shape *s, const struct cox_video
 static void set_curve(const struct cox_video_shape *s, const struct cox_video_settings *settings,
                       double light, double white, struct video_params *p)
 {
-    const double peak = cox__given(settings->peak_nits, COX__PEAK_NITS);
+    double peak = cox__given(settings->peak_nits, COX__PEAK_NITS);
+    const struct cox_hdr10plus_curve *hdr10plus = NULL;
+    if (s->op == COX_OPERATOR_HDR10PLUS)
+        hdr10plus = settings->hdr10plus;
+    if (hdr10plus)
+        peak = (double)hdr10plus->target_nits;
+
     const struct cox__curve c = cox__curve_of(s->op, peak / white, white);
     const double strength = desaturation(settings);
 
@@ -786,7 +794,14 @@ static void set_curve(const struct cox_video_shape *s, const struct cox_video_se
 
     /* As for pictures: colours fade from where the curve leaves the middle of its range, but never
      * below SDR white. */
-    const double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
+    double fade = cox__curve_inverse(&c, 0.5, 1.0, 0x1p24);
+    if (hdr10plus) {
+        const struct cox__curve own = cox__curve_hdr10plus(hdr10plus, white);
+        cox__curve_joined(&own, &p->joined);
+        fade = cox__curve_inverse(&own, cox__curve_inverse(&c, 0.5, 0x1p-10, 0x1p24), 1.0, 0x1p24);
+    } else if (s->op == COX_OPERATOR_HDR10PLUS) {
+        p->joined.peak = 0x1p24f; /* light stays */
+    }
 
     if (s->op == COX_OPERATOR_LOCAL) {
         p->surround = cox__local_of(s->width, s->height, COLUMN_LOG2);
@@ -811,6 +826,22 @@ static bool in_bounds(float value, float least, float most)
     return value == 0.0f || (value >= least && value <= most);
 }
 
+/* Check the curve of HDR10+. A NaN fails. */
+static bool hdr10plus_ok(const struct cox_hdr10plus_curve *curve)
+{
+    if (!curve)
+        return true;
+
+    bool good = curve->scene_peak_nits >= 1 && curve->scene_peak_nits <= 10000 &&
+                curve->target_nits >= 1 && curve->target_nits <= 10000 && curve->knee_x >= 0 &&
+                curve->knee_x < 1 && curve->knee_y >= 0 && curve->knee_y <= 1 &&
+                curve->anchor_count <= COX_HDR10PLUS_ANCHORS_MAX;
+
+    for (uint32_t i = 0; good && i < curve->anchor_count; i++)
+        good = curve->anchors[i] >= 0 && curve->anchors[i] <= 1;
+    return good;
+}
+
 /* Check the settings. Written so that a NaN fails. */
 static bool settings_ok(const struct cox_video_settings *settings)
 {
@@ -818,7 +849,8 @@ static bool settings_ok(const struct cox_video_settings *settings)
            in_bounds(settings->peak_nits, 1, 1e6f) &&
            in_bounds(settings->hlg_peak_nits, 100, 10000) &&
            in_bounds(settings->gain, 0x1p-32f, 0x1p32f) && !isnan(settings->desaturate) &&
-           cox__local_detail_ok(settings->detail) && in_bounds(settings->gamut_knee, 0.25f, 0.95f);
+           cox__local_detail_ok(settings->detail) &&
+           in_bounds(settings->gamut_knee, 0.25f, 0.95f) && hdr10plus_ok(settings->hdr10plus);
 }
 
 /* Fill in which rows of the output are not black bars. */

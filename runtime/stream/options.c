@@ -24,9 +24,11 @@ cox_status cox__options_read(struct cox_tonemap_options *to, const struct cox_to
     *to = (struct cox_tonemap_options){0};
     if (from)
         *to = *from;
-    to->settings.reshape = NULL; /* frames have it */
+    to->settings.reshape = NULL; /* frames have these */
+    to->settings.hdr10plus = NULL;
 
-    if (!is_choice(to->dither) || (unsigned)to->gamut > COX_GAMUT_ALWAYS_HUE || (unsigned)to->peak > COX_PEAK_FIXED)
+    if (!is_choice(to->dither) || (unsigned)to->gamut > COX_GAMUT_ALWAYS_HUE ||
+        (unsigned)to->peak > COX_PEAK_FIXED)
         return COX_E_INVALID;
 
     struct cox_video_shape shape = try_on;
@@ -125,7 +127,8 @@ bool cox__options_alike(const struct cox_video_settings *a, const struct cox_vid
            same(a->hlg_peak_nits, b->hlg_peak_nits) && same(a->gain, b->gain) &&
            same(a->desaturate, b->desaturate) && same(a->detail, b->detail) &&
            same(a->gamut_knee, b->gamut_knee) && a->top_bar_rows == b->top_bar_rows &&
-           a->bottom_bar_rows == b->bottom_bar_rows && !a->reshape && !b->reshape;
+           a->bottom_bar_rows == b->bottom_bar_rows && !a->reshape && !b->reshape &&
+           !a->hdr10plus && !b->hdr10plus;
 }
 
 /* The peak that a stream declares, if it can be true: HDR is brighter than SDR white, and PQ ends

@@ -289,6 +289,7 @@ static cox_status fill_histogram(const struct sent *sent)
     fill_buffers(sent, !by_analysis, buffers);
     struct cox_video_settings settings = sent->look.settings;
     settings.reshape = sent->in.image.image.reshape;
+    settings.hdr10plus = sent->in.image.image.hdr10plus;
     const cox_status status = cox_video_prepare(&mapper->shape, &settings, &params);
     if (status != COX_OK)
         return status;
@@ -358,6 +359,7 @@ static cox_status prepare(struct sent *sent, const struct cox_constants **params
     struct cox_video_settings settings = cox__options_curve_settings(&stream->curve, &sent->look);
     pthread_mutex_unlock(&stream->lock);
     settings.reshape = sent->in.image.image.reshape;
+    settings.hdr10plus = sent->in.image.image.hdr10plus;
 
     const cox_status status = cox__mapper_prepare(sent->mapper, &settings, params);
     if (status != COX_OK)
@@ -467,7 +469,8 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_image *
         status = cox__video_image_read(&sent->out.image, out, "a frame's output", stream->runtime);
     if (status != COX_OK)
         return status;
-    sent->out.image.image.reshape = NULL; /* it is of input */
+    sent->out.image.image.reshape = NULL; /* these are of input */
+    sent->out.image.image.hdr10plus = NULL;
 
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;

@@ -162,7 +162,7 @@ clean
 
 # --- Invalid arguments ---
 
-refuses 2 "unknown operator 'filmic'; operators: hable, reinhard, mobius, aces, exposure, linear, bt2390, clip, local" \
+refuses 2 "unknown operator 'filmic'; operators: hable, reinhard, mobius, aces, exposure, linear, bt2390, clip, local, bt2446a, bt2446c, spline, hdr10plus" \
     'an unknown operator' $to --operator filmic
 for detail in 0.2 4.1 nan much ''; do
     refuses 2 '--detail .*: expected a number from 0.25 to 4' "a detail of '$detail'" $to --operator local --detail "$detail"

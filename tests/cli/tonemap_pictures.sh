@@ -78,7 +78,7 @@ clean
     clean
 done
 
-operators='hable reinhard mobius aces exposure linear bt2390 clip local'
+operators='hable reinhard mobius aces exposure linear bt2390 clip local bt2446a bt2446c spline'
 for operator in $operators; do
     run 0 "operator $operator" "$small" -o "$operator.png" --operator "$operator" --exposure 0.5 --peak 4000 --desat 0.5
     is_png "$operator.png" 64 48 8

@@ -126,6 +126,10 @@ kernels="--operator reinhard
 --dither none
 --gamut clip
 --gamut compress:0.5
+--gamut hue
+--operator spline
+--operator bt2446a
+--operator bt2446c
 --transfer hlg"
 if [ -n "${ASAN_OPTIONS:-}" ]; then
     leave_out 'all operators but one' 'a sanitizer is at work'

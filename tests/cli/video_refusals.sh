@@ -85,9 +85,11 @@ expected a luminance from 100 to 10000|--hlg-peak 99
 unknown operator 'filmic'; operators: hable, .*bt2390|--operator filmic
 --operator exposure is for pictures|--operator exposure
 expected none or ordered|--dither yes
-expected clip, compress or compress:KNEE|--gamut soft
-expected clip, compress or compress:KNEE|--gamut compressed
+expected hue\[:KNEE\], compress\[:KNEE\] or clip|--gamut soft
+expected hue\[:KNEE\], compress\[:KNEE\] or clip|--gamut compressed
 expected a knee from 0.25 to 0.95|--gamut compress:1
+expected a knee from 0.25 to 0.95|--gamut hue:0.2
+expected hue\[:KNEE\], compress\[:KNEE\] or clip|--gamut clip:0.5
 expected a knee from 0.25 to 0.95|--gamut compress:
 expected a number from 0 to 1|--desat 2
 expected a number from 0.25 to 4|--operator local --detail 0

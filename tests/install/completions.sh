@@ -54,7 +54,7 @@ for policy in $policies; do
     offers "adaptive,$policy" cox-bench decide --policy "adaptive,${policy:0:2}"
 done
 if [ -x "$programs/cox-tonemap" ]; then
-    for operator in hable reinhard mobius bt2390 aces linear clip local exposure; do
+    for operator in hable reinhard mobius bt2390 bt2446a bt2446c spline aces linear clip local hdr10plus exposure; do
         offers $operator cox-tonemap film.mkv --operator "${operator:0:1}"
         offers $operator cox-tonemap film.mkv --operator = "${operator:0:1}"
         offers $operator cox-tonemap film.mkv --operator =

@@ -137,6 +137,7 @@ double ref_curve_in_nits(enum cox_operator op, double x, double peak, double whi
 {
     switch (op) {
     case COX_OPERATOR_BT2390:
+    case COX_OPERATOR_HDR10PLUS:
         return ref_bt2390(x, peak, white_nits);
     case COX_OPERATOR_BT2446A:
         return bt2446a(x, peak, white_nits);
@@ -147,6 +148,22 @@ double ref_curve_in_nits(enum cox_operator op, double x, double peak, double whi
     default:
         return NAN;
     }
+}
+
+double ref_hdr10plus(const struct cox_hdr10plus_curve *curve, double nits)
+{
+    const double knee_x = (double)curve->knee_x, knee_y = (double)curve->knee_y;
+    const double x = fmin(nits / (double)curve->scene_peak_nits, 1);
+    if (x <= knee_x)
+        return knee_x > 0 ? curve->target_nits * x * knee_y / knee_x : 0;
+    const double u = (x - knee_x) / (1 - knee_x);
+    const int order = (int)curve->anchor_count + 1;
+    double sum = pow(u, order), ways = 1;
+    for (int i = 1; i < order; i++) {
+        ways = ways * (order - i + 1) / i;
+        sum += ways * pow(u, i) * pow(1 - u, order - i) * (double)curve->anchors[i - 1];
+    }
+    return curve->target_nits * (knee_y + (1 - knee_y) * sum);
 }
 
 double ref_operator_at(const struct ref_operator *operator, double x)
@@ -171,6 +188,7 @@ double ref_operator_at(const struct ref_operator *operator, double x)
         return ref_curve_in_nits(operator->op, x, operator->peak, 203);
     case COX_OPERATOR_LOCAL:
         return ref_local_curve(x, operator->peak);
+    case COX_OPERATOR_HDR10PLUS:
     case COX_OPERATOR_CLIP:
     case COX_OPERATOR_COUNT:
         break;

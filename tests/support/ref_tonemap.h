@@ -5,7 +5,7 @@
 #define COX_TESTS_REF_TONEMAP_H
 
 #include "ref_local.h"
-#include <coxswain/tonemap.h>
+#include <coxswain/video.h>
 
 /* EOTF of PQ and its inverse: signal 0 .. 1 to and from cd/m2. */
 double ref_pq_light(double signal);
@@ -35,6 +35,9 @@ double ref_bt2390(double x, double peak, double white_nits);
 
 /* The curve of an operator that depends on the light of SDR white: bt2390, bt2446a, bt2446c, spline; else NaN. */
 double ref_curve_in_nits(enum cox_operator op, double x, double peak, double white_nits);
+
+/* The curve of HDR10+ (SMPTE ST 2094-40), by Bernstein's polynomials; in and out in cd/m2. */
+double ref_hdr10plus(const struct cox_hdr10plus_curve *curve, double nits);
 
 /* f of the exposure operator, from the two stops of the OpenEXR viewers. */
 double ref_exposure_f(double k_low, double k_high);

@@ -143,6 +143,9 @@ static double luminance_of(enum cox_primaries primaries, const double light[3])
 
 double ref_video_operator(const struct ref_video *ref, double x)
 {
+    if (ref->shape.op == COX_OPERATOR_HDR10PLUS && ref->hdr10plus)
+        return ref_bt2390(ref_hdr10plus(ref->hdr10plus, x * ref->white_nits) / ref->white_nits,
+                          ref->hdr10plus->target_nits / ref->white_nits, ref->white_nits);
     const double in_nits = ref_curve_in_nits(ref->shape.op, x, ref->peak, ref->white_nits);
     if (!isnan(in_nits))
         return in_nits;
@@ -189,6 +192,7 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
         memcpy(to_709, ref->primaries, sizeof to_709);
         multiply(to_709, to_2020, ref->primaries);
     }
+    ref->hdr10plus = settings->hdr10plus;
     ref->sdr_nits = shape->encoding == COX_ENCODING_PQ ? fmin(203, ref->white_nits) : ref->white_nits;
     if (shape->transfer == COX_TRANSFER_SDR) { /* which is neither compressed nor made brighter */
         ref->shape.op = COX_OPERATOR_CLIP;
@@ -543,9 +547,8 @@ static void to_oklab(const double c[3], double lab[3])
 
 static void from_oklab(const double lab[3], double c[3])
 {
-    static const double roots[3][3] = {{1, 0.3963377774, 0.2158037573},
-                                       {1, -0.1055613458, -0.0638541728},
-                                       {1, -0.0894841775, -1.2914855480}};
+    static const double roots[3][3] = {
+        {1, 0.3963377774, 0.2158037573}, {1, -0.1055613458, -0.0638541728}, {1, -0.0894841775, -1.2914855480}};
     static const double colours[3][3] = {{4.0767416621, -3.3077115913, 0.2309699292},
                                          {-1.2684380046, 2.6097574011, -0.3413193965},
                                          {-0.0041960863, -0.7034186147, 1.7076147010}};

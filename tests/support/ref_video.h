@@ -22,6 +22,7 @@ struct ref_video {
     double knee;                             /* COX_GAMUT_COMPRESS */
     const double *out_luma;                  /* Kr, Kg, Kb of the output */
     const struct cox_video_reshape *reshape; /* NULL = none */
+    const struct cox_hdr10plus_curve *hdr10plus;
 };
 
 /* The size of the output's frames. */

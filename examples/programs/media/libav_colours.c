@@ -193,6 +193,13 @@ static void take_scene(struct video_colours *colours, const AVFrame *frame)
                                             10000 * av_q2d(scene->params[0].maxscl[i]));
 }
 
+void libav_take_hdr10plus(struct video_frame *about, const AVFrame *frame)
+{
+    const AVDynamicHDRPlus *scene = libav_frame_data(frame, AV_FRAME_DATA_DYNAMIC_HDR_PLUS,
+                                                     sizeof *scene);
+    about->has_hdr10plus = scene && cox_av_hdr10plus_curve(scene, &about->hdr10plus);
+}
+
 static void take_transfer(struct video_colours *colours,
                           enum AVColorTransferCharacteristic transfer)
 {

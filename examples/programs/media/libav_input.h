@@ -173,6 +173,9 @@ int libav_get_buffer(AVCodecContext *decoder, AVFrame *frame, int flags);
 bool libav_take_colours(struct video_colours *colours, const struct libav *libav,
                         struct error *error);
 
+/* The frame's curve of HDR10+. */
+void libav_take_hdr10plus(struct video_frame *about, const AVFrame *frame);
+
 /* Fill `format->conflict`: where the decoded frame and the container name different colours. */
 void libav_compare_colours(struct video_format *format, const struct libav *libav);
 

@@ -97,6 +97,7 @@ enum video_read libav_next_frame(struct video_input *input, bool skipped, struct
         return libav_fail_frame(input, wrong.text, 0, error);
 
     about->dolby = libav->dolby;
+    libav_take_hdr10plus(about, libav->frame);
     about->time = libav->frame->best_effort_timestamp;
     note_time(input, skipped ? AV_NOPTS_VALUE : about->time);
     note_gap(input, skipped);

@@ -214,6 +214,8 @@ struct video_frame {
     int64_t time; /* when it is shown, in ticks of the format */
     struct video_colours colours;
     struct cox_dolby_frame dolby; /* if `colours.reshapes` */
+    bool has_hdr10plus;
+    struct cox_hdr10plus_curve hdr10plus;
 };
 
 /* The last frame that was read or skipped. From the thread that reads. */

@@ -273,6 +273,8 @@ static struct cox_video_image image_of(const struct film *film, const struct fil
         image.height = plan->shape.height;
         if (plan->shape.reshape)
             image.reshape = &frame->dolby.reshape;
+        if (frame->has_hdr10plus)
+            image.hdr10plus = &frame->hdr10plus;
     }
 
     for (uint32_t p = 0; p < side->plane_count; p++) {
@@ -383,6 +385,8 @@ static bool map_one(struct film *film)
                                                frame);
     const struct cox_video_image out = image_of(film, &film->out, film_side_planes(&film->out, n),
                                                 NULL);
+
+    film->curveless += film->plan.shape.op == COX_OPERATOR_HDR10PLUS && !frame->has_hdr10plus;
 
     pthread_mutex_lock(&film->lock);
     film->submitted++;

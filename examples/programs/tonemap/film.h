@@ -39,6 +39,7 @@ struct film {
 
     /* While the curve follows the film. The first scene is not counted as a cut. */
     uint64_t cuts;
+    uint64_t curveless; /* frames that have no curve for the operator hdr10plus */
     bool scene_begun;
     float least_peak_nits, most_peak_nits; /* of the curves of all frames; 0 = no frame yet */
 

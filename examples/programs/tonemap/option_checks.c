@@ -316,6 +316,9 @@ bool options_suit(struct options *options, enum options_job job, struct options_
     if (options->step == FILM_ANALYSE && !options_want_raw(options))
         options->to = OUTPUT_Y4M;
 
+    if (!video && options->op == COX_OPERATOR_HDR10PLUS)
+        return options_refuse(error, "--operator hdr10plus is for video, but %s is not a video",
+                              options->input);
     const uint64_t refused = options->given & option_group_bits(video ? FOR_PICTURE : FOR_VIDEO);
     if (refused && video)
         return options_refuse(error, "--%s is for pictures, but %s is a video",

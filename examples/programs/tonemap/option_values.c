@@ -58,9 +58,8 @@ static bool parse_operator(struct options *options, const char *text, struct opt
 /* clip, compress, hue, compress:KNEE or hue:KNEE */
 static bool parse_gamut(struct options *options, const char *text, struct options_error *error)
 {
-    static const char *const names[] = {[COX_GAMUT_CLIP] = "clip",
-                                        [COX_GAMUT_COMPRESS] = "compress",
-                                        [COX_GAMUT_HUE] = "hue"};
+    static const char *const names[] = {
+        [COX_GAMUT_CLIP] = "clip", [COX_GAMUT_COMPRESS] = "compress", [COX_GAMUT_HUE] = "hue"};
     const size_t length = strcspn(text, ":");
     double knee = 0;
 

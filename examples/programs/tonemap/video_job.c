@@ -656,6 +656,9 @@ static void print_summary(struct job *job, const struct report_film *about)
     if (film->changes)
         say("colours   %" PRIu64 " change%s, the first at frame %" PRIu64 "\n", film->changes,
             plural(film->changes), film->first_change);
+    if (film->curveless)
+        say("curves    %" PRIu64 " frame%s without HDR10+, mapped by bt2390\n", film->curveless,
+            plural(film->curveless));
     judge_print(job->judge);
     devices_print_late(job->options, job->report);
     if (job->options->hash)

@@ -283,8 +283,8 @@ Test(detmath, joined_curves_are_within_an_eighth_of_a_code_and_rise)
                     usual = fmax(usual, error);
             }
         }
-        fprintf(stderr, "%s: error %.3f codes, %.3f for peaks up to 1000\n", cox_operator_name(joined_operators[o]), worst,
-                usual);
+        fprintf(stderr, "%s: error %.3f codes, %.3f for peaks up to 1000\n", cox_operator_name(joined_operators[o]),
+                worst, usual);
         cr_expect_lt(worst, 0.12);
         cr_expect_lt(usual, 0.06);
     }
@@ -301,8 +301,8 @@ Test(detmath, joined_curves_are_defined_for_any_peak_and_white)
         double before = 0, now = 0;
         for (double x = 1e-6; x < 1e6; x *= 1.1) {
             const double y = cox__curve_at(&curve, x);
-            cr_assert(y >= before * (1 - 1e-12), "%s, white %g, peak %g: %g at %g", cox_operator_name(op), white, peak, y,
-                      x);
+            cr_assert(y >= before * (1 - 1e-12), "%s, white %g, peak %g: %g at %g", cox_operator_name(op), white, peak,
+                      y, x);
             before = y;
             now = (double)joined((float)x, &params);
             cr_assert(isfinite(now) && now >= 0);
@@ -312,4 +312,31 @@ Test(detmath, joined_curves_are_defined_for_any_peak_and_white)
         }
         cr_expect(now <= 1 + 1e-5, "%s, white %g, peak %g: %g", cox_operator_name(op), white, peak, now);
     }
+}
+
+/* Curves of HDR10+ from graded films, with one anchor, none, and steep ones; by Bernstein's polynomials. */
+Test(detmath, curves_of_hdr10plus_are_within_half_a_code)
+{
+    static const struct cox_hdr10plus_curve curves[] = {
+        {1000, 400, 0.0156f, 0.0662f, 9, {.259f, .651f, .724f, .782f, .829f, .867f, .899f, .924f, .935f}},
+        {4000, 500, 0, 0, 9, {.1f, .2f, .3f, .4f, .5f, .6f, .7f, .8f, .9f}},
+        {1000, 1000, 0.1f, 0.2f, 1, {.684f}},
+        {10000, 203, 0.12f, 0.366f, 0, {0}},
+        {600, 150, 0.05f, 0.2f, 15, {.2f, .4f, .6f, .7f, .8f, .82f, .84f, .86f, .88f, .9f, .92f, .94f, .96f, .98f, 1}},
+    };
+    double worst = 0;
+    for (size_t i = 0; i < sizeof curves / sizeof curves[0]; i++) {
+        const struct cox_hdr10plus_curve *from = &curves[i];
+        const struct cox__curve curve = cox__curve_hdr10plus(from, 203);
+        const struct joined_params params = joined_of(&curve);
+        const double peak = (double)from->scene_peak_nits / 203;
+        FOR_FLOATS(x, 0x1p-14f, (float)peak * 2, 20011)
+        {
+            const double exact = ref_hdr10plus(from, (double)x * 203) / 203;
+            cr_assert_lt(fabs(cox__curve_at(&curve, (double)x) - exact), 1e-6);
+            worst = fmax(worst, fabs(codes_of((double)joined(x, &params)) - codes_of(exact)));
+        }
+    }
+    fprintf(stderr, "hdr10plus: error %.3f codes\n", worst);
+    cr_expect_lt(worst, 0.5);
 }

@@ -10,10 +10,9 @@
 
 TestSuite(video, .timeout = 1200);
 
-static const enum cox_operator operators[] = {COX_OPERATOR_HABLE, COX_OPERATOR_REINHARD, COX_OPERATOR_MOBIUS,
-                                              COX_OPERATOR_ACES,  COX_OPERATOR_LINEAR,   COX_OPERATOR_CLIP,
-                                              COX_OPERATOR_BT2390, COX_OPERATOR_BT2446A, COX_OPERATOR_BT2446C,
-                                              COX_OPERATOR_SPLINE};
+static const enum cox_operator operators[] = {
+    COX_OPERATOR_HABLE, COX_OPERATOR_REINHARD, COX_OPERATOR_MOBIUS,  COX_OPERATOR_ACES,    COX_OPERATOR_LINEAR,
+    COX_OPERATOR_CLIP,  COX_OPERATOR_BT2390,   COX_OPERATOR_BT2446A, COX_OPERATOR_BT2446C, COX_OPERATOR_SPLINE};
 enum { OPERATORS = COUNT_OF(operators) };
 
 /* --- What the films show ------------------------------------------------------------------------------------------ */
