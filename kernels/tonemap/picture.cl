@@ -111,10 +111,11 @@ INLINE void map_pixels(real *c, const MODEL_TYPE *model, const struct picture_pa
         EACH(light[i] = det_max(m[i], REAL(0x1p-40f)))
         EACH(inverse[i] = det_rcp(light[i] * whiten[i]))
         EACH(w[i] = over[i] * (inverse[i] * light[i]))
-        if (k->kind == 2)
+        if (k->kind == 2) {
             EACH(ratio[i] = bt2390(light[i], &k->eetf))
-        else
+        } else {
             EACH(ratio[i] = joined(light[i], &k->joined))
+        }
         EACH(ratio[i] = ratio[i] * (inverse[i] * whiten[i]))
         COLOURS(c[i] = MULADD(m[i / 3] - c[i], w[i / 3], c[i]) * ratio[i / 3])
     } else {

@@ -6,7 +6,12 @@
 
 TestSuite(kernels, .timeout = 1200);
 
-enum { CURVES = COX_OPERATOR_LOCAL }; /* those below it map each pixel alone; local.c tests LOCAL */
+/* Every operator that maps each pixel alone; local.c tests LOCAL. */
+enum { CURVES_END = COX_OPERATOR_HDR10PLUS };
+static int next_curve(int op)
+{
+    return op + 1 == COX_OPERATOR_LOCAL ? op + 2 : op + 1;
+}
 enum { HISTOGRAM_WORDS = COX_TONEMAP_HISTOGRAM_BINS + 2 };
 
 /* Formats 0 .. 3: half or float to 8 or 16 bits. */
@@ -59,7 +64,9 @@ static void expect_right(const struct ref_picture *picture, const struct cox_ton
     struct ref_error error = {0};
     const char *op = cox_operator_name(settings->op);
     ref_picture_judge(picture, settings, &error);
-    cr_expect_leq(error.steps, 1, "%s, %s at %g stops, %ux%u: %s", device_name(device), op,
+    /* The fits of these curves are good to an eighth of a code of 8 bits. */
+    const bool fitted = settings->op >= COX_OPERATOR_BT2446A && picture->shape.out == COX_PIXEL_RGBA16;
+    cr_expect_leq(error.steps, fitted ? 32 : 1, "%s, %s at %g stops, %ux%u: %s", device_name(device), op,
                   (double)settings->exposure_stops, picture->shape.width, picture->shape.height,
                   ref_error_text(&error));
     cr_expect(bits_frame_intact(&picture->frame), "%s, %s, %ux%u: bytes outside the rows were written",
@@ -85,7 +92,7 @@ DEVICE_TEST(kernels, stay_within_one_code_of_the_reference)
             picture_open(&picture, sizes[size].width, sizes[size].height, format, sizes[size].padding);
             fill_light(&picture, 7 + (uint32_t)format);
             cox_session *session = picture_session(&picture, VARIANT_OWN, device);
-            for (int op = 0; op < CURVES; op++) {
+            for (int op = 0; op < CURVES_END; op = next_curve(op)) {
                 const struct cox_tonemap_settings settings = {
                     .op = op, .exposure_stops = (float)(op - 2), .peak = op & 1 ? 40.0f : 0.0f};
                 picture_run_in(session, &picture, &settings);
@@ -169,7 +176,7 @@ DEVICE_TEST(kernels, give_the_same_bits_on_every_device_as_scalars_and_as_vector
         fill_noise(&picture, 11);
         for (uint32_t i = 0; i < 65536 * 4 && !(format & 1); i++) /* every half value, in every channel */
             ref_picture_put_bits(&picture, i / 4 % 256, i / 4 / 256, i % 4, (i / 4 + 12345u * (i % 4)) & 0xffff);
-        for (int op = 0; op < CURVES; op++) {
+        for (int op = 0; op < CURVES_END; op = next_curve(op)) {
             const struct cox_tonemap_settings settings = {
                 .op = op, .exposure_stops = op & 1 ? -7.3f : 2.1f, .peak = 17.0f};
             struct ref_error worst = {0};
@@ -233,9 +240,9 @@ DEVICE_TEST(kernels, define_the_result_of_nan_infinite_negative_denormal_and_hug
     for (uint32_t device = 0; device < cox_runtime_device_count(runtime); device++) {
         struct ref_error worst = {0};
         cox_session *session = picture_session(&picture, VARIANT_OWN, device);
-        for (int i = 0; i < CURVES * 5; i++) {
+        for (int op = 0, i = 0; op < CURVES_END; op = i % 5 == 4 ? next_curve(op) : op, i++) {
             const int stops = i % 5 * 32 - 64;
-            const struct cox_tonemap_settings settings = {.op = i / 5, .exposure_stops = (float)stops};
+            const struct cox_tonemap_settings settings = {.op = op, .exposure_stops = (float)stops};
             picture_run_in(session, &picture, &settings);
             expect_right(&picture, &settings, device, &worst);
             for (uint32_t c = 0; c < 3; c++) {
@@ -261,7 +268,7 @@ DEVICE_TEST(kernels, turn_hot_spots_white_and_leave_saturated_colours_their_hue)
     ref_picture_put(&picture, 1, 0, (double[]){0.9, 0.2, 0.1, 1}); /* paint */
     ref_picture_put(&picture, 2, 0, (double[]){0.1, 0.1, 6, 1});   /* a blue lamp */
     cox_session *session = picture_session(&picture, VARIANT_OWN, 0);
-    for (int op = 0; op < CURVES; op++) {
+    for (int op = 0; op < CURVES_END; op = next_curve(op)) {
         const char *name = cox_operator_name(op);
         uint32_t paint[3];
         picture_run_in(session, &picture, &(struct cox_tonemap_settings){.op = op, .peak = 400});
@@ -363,7 +370,7 @@ DEVICE_TEST(kernels, expose_a_grey_picture_to_middle_grey_under_every_operator)
         cox_tonemap_read_analysis(histogram_of(&counts), &analysis);
         cr_expect_float_eq(analysis.log_average / lights[l], 1, 0.02);
         cr_expect_float_eq(analysis.peak / lights[l], 1, 0.02);
-        for (int op = 0; op < CURVES; op++) {
+        for (int op = 0; op < CURVES_END; op = next_curve(op)) {
             struct cox_tonemap_settings settings = {.op = op};
             cox_tonemap_auto_exposure(&analysis, &settings);
             picture_run_in(mapping, &picture, &settings);
@@ -459,7 +466,7 @@ Test(kernels, refuse_shapes_that_are_none)
     const struct cox_tonemap_settings settings = {0};
     cr_expect_eq(cox__tonemap_mapping(&good, &storage, &session), COX_OK);
     cr_expect_eq(session.rows, 3);
-    cr_expect_eq(session.params_bytes, 256);
+    cr_expect_eq(session.params_bytes, 320);
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         cr_expect_eq(cox__tonemap_mapping(&bad[i], &storage, &session), COX_E_INVALID, "shape %zu", i);
         cr_expect_eq(cox__tonemap_analysis_spec(&bad[i], &storage, &session), COX_E_INVALID, "shape %zu", i);
@@ -485,6 +492,7 @@ Test(kernels, refuse_settings_that_are_none)
     struct cox_constants params = {0};
     const struct cox_tonemap_settings bad[] = {
         {.op = COX_OPERATOR_COUNT},
+        {.op = COX_OPERATOR_HDR10PLUS},
         {.exposure_stops = NAN},
         {.exposure_stops = 64.5f},
         {.exposure_stops = -INFINITY},
@@ -496,7 +504,7 @@ Test(kernels, refuse_settings_that_are_none)
         cr_expect_eq(cox_tonemap_prepare(&shape, &bad[i], &params), COX_E_INVALID, "settings %zu", i);
     const struct cox_tonemap_settings odd[] = {{.peak = 1e-30f}, {.peak = INFINITY}, {.desaturate = 9}};
     for (size_t i = 0; i < COUNT_OF(odd); i++) {
-        for (int op = 0; op < CURVES; op++) {
+        for (int op = 0; op < CURVES_END; op = next_curve(op)) {
             struct cox_tonemap_settings settings = odd[i];
             settings.op = op;
             cr_expect_eq(cox_tonemap_prepare(&shape, &settings, &params), COX_OK);
