@@ -386,7 +386,8 @@ static bool map_one(struct film *film)
     const struct cox_video_image out = image_of(film, &film->out, film_side_planes(&film->out, n),
                                                 NULL);
 
-    film->curveless += film->plan.shape.op == COX_OPERATOR_HDR10PLUS && !frame->has_hdr10plus;
+    film->curveless += film->plan.shape.op == COX_OPERATOR_HDR10PLUS && !frame->has_hdr10plus &&
+                       film->plan.shape.transfer != COX_TRANSFER_SDR;
 
     pthread_mutex_lock(&film->lock);
     film->submitted++;
