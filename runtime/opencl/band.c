@@ -685,21 +685,12 @@ static bool may_cut(const struct cox__instance *instance, const struct cox__job 
     return true;
 }
 
-/* Rows of a piece. Pieces have equal size. There are as many as the engine asks for, unless they
- * would be too small, or too large for the memory of a piece. */
 static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job)
 {
-    const uint32_t alignment = cox__cl_pass(instance, job)->row_alignment;
-    const struct cox__cl_pieces *pieces = &instance->pieces[job->pass];
-    if (job->pieces <= 1 || pieces->count == 1 || !may_cut(instance, job))
+    if (!may_cut(instance, job))
         return job->rows;
-
-    uint32_t count = cox__min_u32(job->pieces, job->rows / pieces->least_rows);
-    count = cox__max_u32(count, (job->rows + pieces->rows - 1) / pieces->rows);
-    count = cox__min_u32(count, pieces->count);
-
-    const uint32_t rows = (job->rows + count - 1) / count;
-    return cox__min_u32((rows + alignment - 1) / alignment * alignment, pieces->rows);
+    return cox__cl_piece_rows(&instance->pieces[job->pass], job->rows, job->pieces,
+                              cox__cl_pass(instance, job)->row_alignment);
 }
 
 /* Plan how the band is enqueued. */

@@ -11,9 +11,9 @@
 #include "callback.h"
 #include "internal.h"
 #include "mem.h"
+#include "pieces.h"
 
 enum { COX__CL_QUEUE_IN, COX__CL_QUEUE_COMPUTE, COX__CL_QUEUE_OUT, COX__CL_QUEUE_COUNT };
-enum { COX__CL_PIECES_MAX = 4 };
 
 /* The kind of command that an event of a band belongs to. */
 enum cox__cl_command { COX__CL_COPY_IN, COX__CL_KERNEL, COX__CL_COPY_OUT, COX__CL_CLEAR };
@@ -96,13 +96,6 @@ struct cox__cl_stage {
     bool partial_groups;
     uint32_t kernel_count;
     struct cox__cl_kernel *kernels;
-};
-
-/* How a slot's memory is divided into pieces of a pass. */
-struct cox__cl_pieces {
-    uint32_t rows;       /* of the memory of each */
-    uint32_t count;      /* 1 = it is not divided */
-    uint32_t least_rows; /* a smaller piece costs more than it saves */
 };
 
 struct cox__instance {

@@ -296,24 +296,13 @@ static uint64_t piece_alignment(const struct cox__instance *instance, const stru
     return rows;
 }
 
-/* Choose the rows that the slots' memory has for each piece: a part of the largest band, unless a
- * piece would be too small. */
 static void choose_piece_rows(struct cox__instance *instance, uint32_t number, uint32_t max_rows)
 {
     const struct cox__pass *pass = &instance->pipeline->passes[number];
     const size_t per_row = bytes_by_rows(pass) / pass->rows + 1;
-    const uint64_t step = piece_alignment(instance, pass);
-    const uint64_t least = PIECE_BYTES_MIN / per_row + 1;
 
-    uint64_t rows = (max_rows + COX__CL_PIECES_MAX - 1) / COX__CL_PIECES_MAX;
-    rows = (cox__max_u64(rows, least) + step - 1) / step * step;
-
-    rows = cox__min_u64(rows, max_rows);
-
-    instance->pieces[number] = (struct cox__cl_pieces){
-        .rows = (uint32_t)rows,
-        .count = (uint32_t)((max_rows + rows - 1) / rows),
-        .least_rows = (uint32_t)cox__min_u64(least, max_rows)};
+    instance->pieces[number] = cox__cl_pieces_of(max_rows, PIECE_BYTES_MIN / per_row + 1,
+                                                 piece_alignment(instance, pass));
 }
 
 /* Choose the most rows of a band for each pass: what single allocations allow, halved `shift`
