@@ -32,7 +32,7 @@ uint32_t cox__cl_piece_rows(const struct cox__cl_pieces *pieces, uint32_t rows, 
     count = cox__min_u64(count, pieces->count);
 
     const uint64_t equal = divide_up(divide_up(rows, count), alignment) * alignment;
-    const uint64_t piece = cox__min_u64(equal, pieces->rows);
+    const uint64_t piece = cox__min_u64(cox__min_u64(equal, pieces->rows), rows);
 
     /* The last cell may be too small for its piece, unless all pieces are as large as their
      * cells. */

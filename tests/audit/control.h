@@ -30,6 +30,7 @@
     X(GLOBAL_OFFSET, "global_offset", "a kernel launched with a global work offset")                               \
     X(CALL_IN_CALLBACK, "call_in_callback", "an OpenCL call from inside an event callback")                        \
     X(SUB_BUFFER_ALIGNMENT, "sub_buffer_alignment", "a sub-buffer not aligned for every device of its context")    \
+    X(OUT_OF_BOUNDS, "out_of_bounds", "a copy past the end of a buffer or sub-buffer")                             \
     X(OVERLAP, "overlap", "unordered commands in flight, one writing what the other touches")                      \
     X(COPY_BESIDE_KERNEL, "copy_beside_kernel",                                                                    \
       "a copy from or to a part of what an unordered kernel of the same device may use")                           \

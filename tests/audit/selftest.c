@@ -249,6 +249,23 @@ static void misaligned_part(int unused)
         free_mem(mem);
 }
 
+/* Rows of 64 bytes, the last of which may lie behind a part of the buffer. */
+static void copy_to_a_part(int first_row)
+{
+    const cl_buffer_region region = {.origin = 0, .size = HALF};
+    const size_t at[3] = {0, (size_t)first_row, 0}, origin[3] = {0, 0, 0}, size[3] = {64, 4, 1};
+    cl_int error;
+    cl_event event;
+    cl_mem part = clCreateSubBuffer(buffer[0], 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
+    NEED(error);
+    if (clEnqueueWriteBufferRect(queue[0], part, CL_FALSE, at, origin, size, 128, 0, 128, 0, host, 0, NULL, &event) ==
+        CL_SUCCESS) {
+        NEED(clFlush(queue[0]));
+        see_end(event);
+    }
+    free_mem(part);
+}
+
 static void overlap_of_one_buffer(int unused)
 {
     cl_event a = launch_fill(0, 0, buffer[0], ITEMS, NULL);
@@ -624,6 +641,10 @@ static const struct scene {
     {"an OpenCL call from a callback", ADAPTING, BREAKS(CALL_IN_CALLBACK), .act = have_a_callback, .argument = true},
     {"a callback that only counts is clean", ADAPTING, CLEAN, .act = have_a_callback, .argument = false},
     {"a misaligned sub-buffer", ADAPTING, BREAKS(SUB_BUFFER_ALIGNMENT), .act = misaligned_part},
+    {"a copy past the end of a sub-buffer", ADAPTING, BREAKS(OUT_OF_BOUNDS), .act = copy_to_a_part,
+     .argument = HALF / 128 - 3},
+    {"a copy up to the end of a sub-buffer is clean", ADAPTING, CLEAN, .act = copy_to_a_part,
+     .argument = HALF / 128 - 4},
     {"two kernels that write one buffer", ADAPTING, BREAKS(OVERLAP), .act = overlap_of_one_buffer},
     {"two kernels that write overlapping sub-buffers", ADAPTING, BREAKS(OVERLAP), .act = two_parts,
      .argument = HALF - 4096},

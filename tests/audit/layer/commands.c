@@ -72,7 +72,11 @@ static struct access mem_access(const struct object *mem, size_t offset, size_t 
 
 static void touch(struct command *command, cl_mem mem, size_t offset, size_t bytes, bool write)
 {
-    add_access(command, mem_access(find_mem(mem), offset, bytes, write));
+    const struct object *object = find_mem(mem);
+    const bool all = bytes == SIZE_MAX;
+    if (object && object->bytes && !all && (offset > object->bytes || bytes > object->bytes - offset))
+        violate(AUDIT_RULE_OUT_OF_BOUNDS, "a copy");
+    add_access(command, mem_access(object, offset, bytes, write));
 }
 
 static void touch_host(struct command *command, const void *pointer, size_t bytes, bool write)
