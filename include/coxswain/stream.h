@@ -125,6 +125,13 @@ struct cox_tonemap_options {
 
     bool trust_peak; /* no light is brighter than cox_video_image.peak_nits */
 
+    /* A look-up table instead of the operator: its points along a side, and a buffer of the
+     * stream's runtime that cox_video_lut_table wrote. 0 and NULL = none. The buffer belongs to the
+     * stream until the frames that are sent with it are received. Needs COX_PEAK_FIXED; the other
+     * fields but `dither` and `box_downscale` do not matter. */
+    uint32_t lut_points;
+    cox_buffer *lut_table;
+
     /* If the output has exactly half the size, each pixel is the mean of 2 x 2 (COX_SCALE_HALF).
      * This is faster than the filter. The option does not change the size of the output. */
     bool box_downscale;

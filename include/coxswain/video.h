@@ -213,6 +213,33 @@ struct cox_hdr10plus_curve {
     float anchors[COX_HDR10PLUS_ANCHORS_MAX]; /* 0 .. 1 */
 };
 
+/* A look-up table that takes the place of the tone mapping: a lattice of colours, as .cube files
+ * have it. The signal of the input's R', G' and B', 0 .. 1, with the input's primaries, becomes
+ * that of the output. Between the lattice points interpolation is tetrahedral. */
+struct cox_video_lut {
+    uint32_t points; /* along each side, 2 .. COX_LUT_POINTS_MAX */
+
+    /* The signals at the first and the last point of each side; signals outside are limited to
+     * them. All zeros = 0 and 1. Each is within -2^16 .. 2^16, and most - least at least 2^-10. */
+    float domain_least[3];
+    float domain_most[3];
+
+    /* R', G' and B' of each point, of which red changes fastest and blue slowest. Less than 2^16.
+     * Interpolated colours are limited to 0 .. 1. */
+    const float *colors;
+};
+enum { COX_LUT_POINTS_MAX = 129 };
+
+/* The bytes of the table that cox_video_lut_table writes: 32 + 16 points^3. 0 if `points` is not in
+ * its range. */
+COX_API size_t cox_video_lut_bytes(uint32_t points);
+
+/* Write the table of a look-up table, which is a buffer of the frame (cox_video_mapping).
+ *
+ * Errors:
+ *   COX_E_INVALID  An argument is NULL, or a field is out of its range, or NaN. */
+COX_API COX_MUST_CHECK cox_status cox_video_lut_table(const struct cox_video_lut *lut, void *table);
+
 /* What the kernels are built for.
  *
  * A pitch is a multiple of 4 bytes (V210: 16), at least `row_bytes` and at most 2^31 - 1. A frame
@@ -247,6 +274,11 @@ struct cox_video_shape {
     /* COX_SCALE_FILTER: 1/8 to 8 times the input's side, 1 .. 65536. Else 0. */
     uint32_t out_width;
     uint32_t out_height;
+
+    /* Frames have a look-up table of so many points along each side; 0 = none. It replaces the
+     * light of `transfer`, the operator, `desaturate_highlights`, `gamut` and `encoding`. Excludes
+     * COX_TRANSFER_LINEAR, COX_OPERATOR_LOCAL and `reshape`. */
+    uint32_t lut_points;
 };
 
 /* How one frame is mapped. Zero means the default. */
@@ -303,7 +335,8 @@ enum { COX_VIDEO_BINS = 512, COX_VIDEO_HISTOGRAM_BYTES = 4 * COX_VIDEO_BINS };
  * Frames give constants from cox_video_prepare, and buffers in this order:
  *   mapping   Input planes, output planes, and the histogram if `analyse` is set.
  *   analysis  Input planes, histogram. It measures a frame before it is mapped.
- * With `reshape` the table of cox_video_reshape_table follows the input planes.
+ * With `reshape` the table of cox_video_reshape_table follows the input planes. With `lut_points`
+ * that of cox_video_lut_table does, in a mapping only.
  * A histogram has COX_VIDEO_HISTOGRAM_BYTES. It is of the input, or of the scaled frame if the
  * frame is scaled.
  *

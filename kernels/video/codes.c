@@ -39,9 +39,9 @@ bool cox__codes_kept(const struct cox_video_shape *s)
                              in->chroma_y_log2 == out->chroma_y_log2 &&
                              (!in->chroma_x_log2 || in->chroma_location == out->chroma_location);
 
-    return s->transfer == COX_TRANSFER_SDR && s->encoding == COX_ENCODING_BT1886 &&
-           s->scale == COX_SCALE_NONE && same_colours(s) && same_places &&
-           cox__video_is_rgb(in) == cox__video_is_rgb(out);
+    return s->transfer == COX_TRANSFER_SDR && !s->lut_points &&
+           s->encoding == COX_ENCODING_BT1886 && s->scale == COX_SCALE_NONE && same_colours(s) &&
+           same_places && cox__video_is_rgb(in) == cox__video_is_rgb(out);
 }
 
 struct cox__codes cox__codes_of(const struct cox_video_shape *s)

@@ -48,6 +48,8 @@
  *     COX_IN_SITE, COX_OUT_SITE        0 left, 1 centre, 2 top left
  *     COX_TRANSFER                     0 PQ, 1 HLG, 2 light, 3 SDR
  *     COX_RESHAPE                      1: the codes are reshaped first, see reshape.clh
+ *     COX_LUT                          0, or the points along a side of the table that replaces
+ *                                      light, c and signal, see lut.clh
  *     COX_FADE                         0 or 1
  *     COX_CURVE                        0 scaled only, 1 rational, 2 rational from a knee,
  *                                      3 BT.2390, 4 local, 5 joined.clh,
@@ -63,9 +65,8 @@
  * these defines. Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from
  * buffer row `origin`, other chroma ROWS. If the frame was scaled before, chroma and Y' are each
  * band's own, HALO(0), from row `origin`. Outputs are ROWS write. The histogram is REDUCE, zeroed
- * before. With COX_RESHAPE `reshaping` is WHOLE read. With COX_CURVE 4 `base` is HALO(1) read, a
- * row for each row of blocks. Numerics: see
- * detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums
+ * before. With COX_RESHAPE `reshaping` is WHOLE read, and with COX_LUT `lut`. With COX_CURVE 4
+ * `base` is HALO(1) read, a row for each row of blocks. Numerics: see detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums
  * are taken in one order. The EOTF and related functions are minimax fits, weighted for codes of 10
  * bits (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -328,6 +329,8 @@ static inline sums past_end(int x, int columns)
 
 /* --- The operator --- */
 
+#include "video/lut.clh"
+
 /* Luminance with the output's primaries. */
 #if COX_WIDE
 #define LUMINANCE(r, g, b) \
@@ -404,6 +407,9 @@ INLINE void reciprocals(real *x)
 #if LOCAL
 #define MODEL_TYPE struct local_model
 #define MODEL_AT(x) local_model_at(&model_rows, (x) / 2)
+#elif COX_LUT
+#define MODEL_TYPE __global const float4 *
+#define MODEL_AT(x) lut
 #else
 #define MODEL_TYPE int
 #define MODEL_AT(x) 0
@@ -469,6 +475,11 @@ INLINE void compress_gamut(real *x, const struct video_params *k)
 /* Map the input's signal to the output's. */
 INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 {
+#if COX_LUT
+    look_up(x, model);
+    look_up(x + 6, model);
+    return;
+#endif
     eotf(x, k);
     eotf(x + 6, k);
     primaries(x, k);
@@ -1106,6 +1117,9 @@ video(__global const uchar *in_0,
       __global const float *reshaping,
 #endif
 #if COX_MAP
+#if COX_LUT
+      __global const float4 *lut,
+#endif
       __global uchar *out_0,
 #if OUT_PLANES > 1
       __global uchar *out_1,

@@ -211,6 +211,10 @@ static bool shape_ok(const struct cox_video_shape *s)
                        s->primaries != COX_PRIMARIES_BT2020))
         return false;
 
+    if (s->lut_points && (!cox_video_lut_bytes(s->lut_points) || s->reshape ||
+                          s->transfer == COX_TRANSFER_LINEAR || s->op == COX_OPERATOR_LOCAL))
+        return false;
+
     if (s->transfer == COX_TRANSFER_LINEAR)
         return is_packed_rgb(&s->in) && s->in.depth == 16;
 
@@ -228,8 +232,13 @@ static cox_status read_shape(struct cox_video_shape *to, const struct cox_video_
     if (!shape_ok(to))
         return COX_E_INVALID;
 
-    /* SDR has no light above the output's range, so there is nothing to compress. */
-    if (to->transfer == COX_TRANSFER_SDR) {
+    if (to->lut_points) { /* one kernel, whatever the table replaces */
+        to->op = COX_OPERATOR_LINEAR;
+        to->desaturate_highlights = false;
+        to->gamut = COX_GAMUT_CLIP;
+        to->encoding = COX_ENCODING_BT1886;
+    } else if (to->transfer == COX_TRANSFER_SDR) {
+        /* SDR has no light above the output's range, so there is nothing to compress. */
         to->op = COX_OPERATOR_CLIP;
         to->desaturate_highlights = false;
     }
@@ -309,14 +318,15 @@ static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_vide
              "-DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%u -DCOX_OUT_SHIFT=%u "
              "-DCOX_OUT_SUB_X=%u -DCOX_OUT_SUB_Y=%u -DCOX_OUT_SITE=%d "
              "-DCOX_TRANSFER=%d -DCOX_CURVE=%d -DCOX_FADE=%d -DCOX_DITHER=%d -DCOX_GAMUT=%d "
-             "-DCOX_ENCODE=%d -DCOX_WIDE=%d -DCOX_HALVE=%d -DCOX_RESHAPE=%d",
+             "-DCOX_ENCODE=%d -DCOX_WIDE=%d -DCOX_HALVE=%d -DCOX_RESHAPE=%d "
+             "-DCOX_LUT=%u",
              work->width, work->item_columns, work->item_rows, work->group, work->map,
              work->analyse, (int)in->layout, sample_bytes(in), sample_shift(in), in->depth,
              in->chroma_x_log2, in->chroma_y_log2, (int)in->chroma_location, (int)out->layout,
              sample_bytes(out), sample_shift(out), out->chroma_x_log2, out->chroma_y_log2,
              (int)out->chroma_location, (int)s->transfer, curve_code(s->op),
              s->desaturate_highlights, (int)s->dither, (int)s->gamut, (int)s->encoding,
-             (int)s->out_primaries, s->scale == COX_SCALE_HALF, s->reshape);
+             (int)s->out_primaries, s->scale == COX_SCALE_HALF, s->reshape, s->lut_points);
 }
 
 /* Counts add up, so the result is exact in any order. */
@@ -408,7 +418,7 @@ static struct cox__arg params_arg(const struct cox_video_shape *shape)
 }
 
 /* The stage that maps or analyses. It reads the frame's planes, which are the first bindings, or
- * the three of `scaled` if that is given. The table of a reshaping follows the planes. The stage
+ * the three of `scaled` if that is given. The tables of a frame follow the planes. The stage
  * writes to all later bindings of the application, or to the histogram alone unless it maps. It
  * also takes `base` if that is given. */
 static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
@@ -577,6 +587,12 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
                                                            .row_access = COX__WHOLE,
                                                            .access = COX__READ,
                                                            .bytes = COX_VIDEO_RESHAPE_BYTES};
+    if (map && shape->lut_points)
+        plan->bindings[bindings++] = (struct cox__binding){
+            .name = "look-up table",
+            .row_access = COX__WHOLE,
+            .access = COX__READ,
+            .bytes = cox_video_lut_bytes(shape->lut_points)};
     if (map)
         bindings += add_planes(plan->bindings + bindings, &shape->out, width, height,
                                shape->out_pitch_bytes, COX__WRITE, false);

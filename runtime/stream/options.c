@@ -30,10 +30,13 @@ cox_status cox__options_read(struct cox_tonemap_options *to, const struct cox_to
     if (!is_choice(to->dither) || (unsigned)to->gamut > COX_GAMUT_ALWAYS_HUE ||
         (unsigned)to->peak > COX_PEAK_FIXED)
         return COX_E_INVALID;
+    if (!to->lut_points != !to->lut_table || (to->lut_points && to->peak != COX_PEAK_FIXED))
+        return COX_E_INVALID;
 
     struct cox_video_shape shape = try_on;
     struct cox_constants params;
     shape.op = to->op;
+    shape.lut_points = to->lut_points;
     return cox_video_prepare(&shape, &to->settings, &params);
 }
 
@@ -70,6 +73,7 @@ void cox__options_shape(const struct cox_tonemap_options *look, const struct cox
         shape->in.range = COX_RANGE_LIMITED;
     }
     shape->op = look->op;
+    shape->lut_points = look->lut_points;
     shape->desaturate_highlights = look->settings.desaturate >= 0;
 
     shape->dither = COX_DITHER_NONE;
@@ -107,7 +111,8 @@ bool cox__options_shapes_alike(const struct cox_video_shape *a, const struct cox
            a->op == b->op && a->desaturate_highlights == b->desaturate_highlights &&
            a->dither == b->dither && a->gamut == b->gamut && a->encoding == b->encoding &&
            a->out_primaries == b->out_primaries && a->scale == b->scale &&
-           a->out_width == b->out_width && a->out_height == b->out_height;
+           a->out_width == b->out_width && a->out_height == b->out_height &&
+           a->lut_points == b->lut_points;
 }
 
 bool cox__options_pitches_alike(const struct cox_video_shape *a, const struct cox_video_shape *b)

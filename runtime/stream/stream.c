@@ -253,6 +253,8 @@ static void fill_buffers(const struct sent *sent, bool mapping,
     memcpy(buffers, sent->in.buffers, count * sizeof *buffers);
     if (sent->in.table)
         buffers[count++] = sent->in.table;
+    if (mapping && sent->look.lut_table)
+        buffers[count++] = sent->look.lut_table;
     if (mapping) {
         memcpy(buffers + count, sent->out.buffers, sent->out.image.plane_count * sizeof *buffers);
         count += sent->out.image.plane_count;

@@ -28,6 +28,8 @@ static bool is_read_once(const char *path)
 bool batch_is(const struct options *options)
 {
     const size_t length = strlen(options->output);
+    if (options->table)
+        return false;
     return options->input_count > 1 || (length && options->output[length - 1] == '/') ||
            is_folder(options->output);
 }

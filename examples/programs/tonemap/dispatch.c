@@ -64,6 +64,11 @@ static void begin_messages(const struct options *options)
 
 static bool run_job(const struct options *options, enum options_job job)
 {
+    if (options->table) {
+        interrupt_catch_at_once();
+        return cube_job(options);
+    }
+
     switch (options->step) {
     case FILM_ANALYSE:
         return analyse_job(options);
@@ -81,11 +86,12 @@ static bool run_job(const struct options *options, enum options_job job)
 int dispatch_run(struct options *options)
 {
     struct options_error wrong;
-    if (!can_be_read(options->input))
+    if (!options->table && !can_be_read(options->input))
         return EXIT_BAD;
 
-    /* steer reads parts and join reads pieces: their inputs do not choose the job. */
-    const bool own_inputs = options->step == FILM_STEER || options->step == FILM_JOIN;
+    /* steer reads parts, join reads pieces, and a table has no input: none chooses the job. */
+    const bool own_inputs = options->step == FILM_STEER || options->step == FILM_JOIN ||
+                            options->table;
     enum options_job job = OPTIONS_VIDEO;
     if (!own_inputs && !choose_job(options, &job))
         return EXIT_BAD;

@@ -23,7 +23,7 @@ bool files_differ(const struct options *options)
                                    named(options->stats, "/dev/stdout"),
                                    named(options->trace, "/dev/stdout")};
     const char *const inputs[] = {named(options->input, "/dev/stdin"),
-                                  named(options->judge, "/dev/stdin")};
+                                  named(options->judge, "/dev/stdin"), options->lut};
 
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
         if (!outputs[i])

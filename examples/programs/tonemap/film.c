@@ -314,12 +314,16 @@ static struct cox_tonemap_options look_of(const struct film *film, uint64_t n)
         settings.gain = light->gain;
     }
 
+    /* SDR parts of an HDR film pass the table. */
+    const bool looks_up = plan->shape.transfer != COX_TRANSFER_SDR || plan->chosen.transfer;
     return (struct cox_tonemap_options){.op = plan->shape.op,
                                         .peak = peak_of(plan),
                                         .dither = choice(plan->shape.dither == COX_DITHER_ORDERED),
                                         .gamut = COX_GAMUT_ALWAYS_CLIP + plan->shape.gamut,
                                         .settings = settings,
                                         .trust_peak = plan->steering.trusts,
+                                        .lut_points = looks_up ? plan->lut_points : 0,
+                                        .lut_table = looks_up ? plan->lut_table : NULL,
                                         .box_downscale = plan->shape.scale == COX_SCALE_HALF};
 }
 

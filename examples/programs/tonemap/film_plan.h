@@ -42,6 +42,8 @@ struct film_plan {
     uint32_t out_width, out_height;     /* pixels of an output frame */
     struct cox_video_settings settings; /* with steering its gain is applied on top */
     struct film_steering steering;
+    uint32_t lut_points; /* a look-up table in the place of the look; 0 = none */
+    cox_buffer *lut_table;
     const struct scenes *scenes; /* peak and gain of each frame; NULL = `steering` decides */
 
     /* Policy, frames in flight, warmup, report; film.c sets the rest. */

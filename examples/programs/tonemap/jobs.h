@@ -11,6 +11,7 @@
 bool picture_job(const struct options *options); /* picture_job.c */
 bool video_job(const struct options *options);   /* video_job.c */
 bool analyse_job(const struct options *options); /* analyse.c */
+bool cube_job(const struct options *options);    /* cube_job.c: writes a look-up table */
 bool steer_job(const struct options *options);   /* steer.c */
 bool join_job(const struct options *options);    /* join.c */
 

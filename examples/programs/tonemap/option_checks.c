@@ -113,9 +113,109 @@ static bool check_files(const struct options *options, struct options_error *err
     return true;
 }
 
+/* An output that is not ordinary SDR. */
+static bool suit_colours(struct options *options, struct options_error *error)
+{
+    const uint64_t ours = OPTION_BIT(OPTION_HDR) | OPTION_BIT(OPTION_WIDE) |
+                          OPTION_BIT(OPTION_FULL_RANGE);
+    const uint64_t given = options->given & ours;
+    if (given && options->to == OUTPUT_PNG)
+        return options_refuse(error, "--%s is for films, but %s is a PNG, which has sRGB",
+                              option_first_name(given), options->output);
+    if (options->hdr_nits <= 0)
+        return true;
+
+    if (options->given & OPTION_BIT(OPTION_SDR_WHITE))
+        return options_refuse(error, "--sdr-white and --hdr cannot be combined: HDR keeps the "
+                                     "light that its display can show");
+    if (options->to == OUTPUT_NV12 || options->depth == 8)
+        return options_refuse(error, "--hdr needs 10 bits: use .mkv, .mp4, .y4m or .p010");
+
+    options->depth = 10;
+    options->wide = true;
+    options->sdr_white_nits = options->hdr_nits;
+    if (!(options->given & OPTION_BIT(OPTION_OPERATOR)))
+        options->op = COX_OPERATOR_BT2390;
+    if (!(options->given & OPTION_BIT(OPTION_DESAT)))
+        options->desaturate = -1;
+    return true;
+}
+
+/* --- Look-up tables --- */
+
+/* A table in the place of the look. */
+static bool check_lut(struct options *options, struct options_error *error)
+{
+    const uint64_t replaced = options->given &
+                              (OPTION_BIT(OPTION_OPERATOR) | OPTION_BIT(OPTION_PEAK) |
+                               OPTION_BIT(OPTION_EXPOSURE) | OPTION_BIT(OPTION_DESAT) |
+                               OPTION_BIT(OPTION_DETAIL) | OPTION_BIT(OPTION_GAMUT) |
+                               OPTION_BIT(OPTION_SDR_WHITE) | OPTION_BIT(OPTION_HLG_PEAK) |
+                               OPTION_BIT(OPTION_LOOKAHEAD) | OPTION_BIT(OPTION_TRUST_METADATA));
+    if (!options->lut)
+        return true;
+    if (replaced)
+        return options_refuse(error, "--%s has no use with --lut: the table replaces it",
+                              option_first_name(replaced));
+    if (options->scenes)
+        return options_refuse(error, "--lut cannot be combined with --scene: the scene file sets "
+                                     "the look");
+    if (options->has_transfer && options->transfer == COX_TRANSFER_LINEAR)
+        return options_refuse(error, "--lut needs --transfer pq or hlg: a table is for a signal");
+
+    options->peak_auto = false;
+    return true;
+}
+
+/* Whether the command writes its look as a table. */
+static bool is_table(const struct options *options)
+{
+    return options->output && !options->step && options->to == OUTPUT_NAME &&
+           !strcmp(options_name_ending(options->output), "cube");
+}
+
+/* The look of a table: what is the same for each pixel and each frame. */
+static bool check_table(struct options *options, struct options_error *error)
+{
+    const uint64_t taken = OPTION_BIT(OPTION_OPERATOR) | OPTION_BIT(OPTION_PEAK) |
+                           OPTION_BIT(OPTION_EXPOSURE) | OPTION_BIT(OPTION_DESAT) |
+                           OPTION_BIT(OPTION_GAMUT) | OPTION_BIT(OPTION_SDR_WHITE) |
+                           OPTION_BIT(OPTION_HLG_PEAK) | OPTION_BIT(OPTION_HDR) |
+                           OPTION_BIT(OPTION_WIDE) | OPTION_BIT(OPTION_POINTS) |
+                           OPTION_BIT(OPTION_TRANSFER) | OPTION_BIT(OPTION_PRIMARIES) |
+                           OPTION_BIT(OPTION_DEVICES) | OPTION_BIT(OPTION_ARITHMETIC) |
+                           OPTION_BIT(OPTION_NO_CACHE);
+    const uint64_t refused = options->given & ~taken;
+    if (options->input)
+        return options_refuse(error, "a .cube table is made of the options alone: leave out %s",
+                              options->input);
+    if (refused)
+        return options_refuse(error, "--%s has no use for a .cube table",
+                              option_first_name(refused));
+    if (options->given & OPTION_BIT(OPTION_PEAK) && options->peak_auto)
+        return options_refuse(error, "a .cube table needs a fixed peak, such as --peak 1000");
+    if (options->op == COX_OPERATOR_LOCAL || options->op == COX_OPERATOR_EXPOSURE)
+        return options_refuse(error, "--operator %s cannot be a .cube table: %s",
+                              cox_operator_name(options->op),
+                              options->op == COX_OPERATOR_LOCAL ? "it depends on the neighbours"
+                                                                : "it is for pictures");
+    if (options->has_transfer && options->transfer == COX_TRANSFER_LINEAR)
+        return options_refuse(error, "--transfer linear: the input of a .cube table is PQ or HLG");
+
+    options->table = true;
+    if (options->peak_auto)
+        options->peak_nits = 1000;
+    options->peak_auto = false;
+    return suit_colours(options, error);
+}
+
 bool options_check(struct options *options, struct options_error *error)
 {
     struct cox_policy_options *policy = &options->policy_options;
+    if (is_table(options))
+        return check_table(options, error);
+    if (options->points)
+        return options_refuse(error, "--points is for tables: name an output that ends in .cube");
     if (!options->input && options->step == FILM_STEER)
         return options_refuse(error, "no input: name the parts that cox-tonemap analyse wrote");
     if (!options->input)
@@ -135,7 +235,8 @@ bool options_check(struct options *options, struct options_error *error)
     if (policy->ratio_count)
         options->policy = "static";
 
-    return check_files(options, error) && check_step(options, error) && check_raw(options, error);
+    return check_files(options, error) && check_step(options, error) && check_lut(options, error) &&
+           check_raw(options, error);
 }
 
 bool options_take(struct options *options, const char *input, struct options_error *error)
@@ -236,6 +337,8 @@ static bool suit_look(const struct options *options, struct options_error *error
     if (options->op == COX_OPERATOR_LOCAL && options->scale)
         return options_refuse(error, "--scale cannot be combined with --operator local");
 
+    if (options->lut)
+        return true;
     if (!options->peak_auto && options->trust_metadata)
         return options_refuse(error, "--trust-metadata needs --peak auto; --peak %g is fixed",
                               options->peak_nits);
@@ -261,34 +364,6 @@ static bool suit_scenes(const struct options *options, struct options_error *err
         "%s: with --scene the output is .y4m or .mkv; a whole film can also be .mp4, "
         ".nv12 or .p010",
         options->output);
-}
-
-/* An output that is not ordinary SDR. */
-static bool suit_colours(struct options *options, struct options_error *error)
-{
-    const uint64_t ours = OPTION_BIT(OPTION_HDR) | OPTION_BIT(OPTION_WIDE) |
-                          OPTION_BIT(OPTION_FULL_RANGE);
-    const uint64_t given = options->given & ours;
-    if (given && options->to == OUTPUT_PNG)
-        return options_refuse(error, "--%s is for films, but %s is a PNG, which has sRGB",
-                              option_first_name(given), options->output);
-    if (options->hdr_nits <= 0)
-        return true;
-
-    if (options->given & OPTION_BIT(OPTION_SDR_WHITE))
-        return options_refuse(error, "--sdr-white and --hdr cannot be combined: HDR keeps the "
-                                     "light that its display can show");
-    if (options->to == OUTPUT_NV12 || options->depth == 8)
-        return options_refuse(error, "--hdr needs 10 bits: use .mkv, .mp4, .y4m or .p010");
-
-    options->depth = 10;
-    options->wide = true;
-    options->sdr_white_nits = options->hdr_nits;
-    if (!(options->given & OPTION_BIT(OPTION_OPERATOR)))
-        options->op = COX_OPERATOR_BT2390;
-    if (!(options->given & OPTION_BIT(OPTION_DESAT)))
-        options->desaturate = -1;
-    return true;
 }
 
 static bool suit_video(struct options *options, struct options_error *error)

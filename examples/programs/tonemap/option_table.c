@@ -6,6 +6,7 @@
 const char option_help[] =
     "Usage: cox-tonemap INPUT... -o OUTPUT [options]\n"
     "       cox-tonemap analyse|steer|map|join ... -o OUTPUT [options]\n"
+    "       cox-tonemap -o TABLE.cube [look]\n"
     "\n"
     "Tone-maps HDR video or HDR pictures to SDR, on all OpenCL devices together.\n"
     "\n"
@@ -51,6 +52,10 @@ const char option_help[] =
     "                      moves colours outside SDR towards grey; hue does it without a change of hue\n"
     "                      and takes longer; clip clips channels\n"
     "  --scale 1/2|WxH     video: half the width and height, or another size. Wx or xH keeps the shape\n"
+    "  --lut TABLE.cube    video: map with this 3-D look-up table, from the input's signal to the\n"
+    "                      output's, instead of with the options above that set the look\n"
+    "  --points N          -o TABLE.cube without an input writes the look as such a table, for --peak\n"
+    "                      1000 by default, with N points on each side, 2 to 129 (default 33)\n"
     "\n"
     "Input video, to override the stream or to describe raw frames:\n"
     "  --transfer CURVE    pq (default for more than 8 bits), hlg, linear, sdr or auto. sdr passes\n"

@@ -46,6 +46,8 @@ enum option_group {
     LONG(DITHER, "dither", required_argument, FOR_VIDEO | SETS_LOOK)               \
     LONG(GAMUT, "gamut", required_argument, FOR_VIDEO | SETS_LOOK)                 \
     LONG(SCALE, "scale", required_argument, FOR_VIDEO | SETS_LOOK)                 \
+    LONG(LUT, "lut", required_argument, FOR_VIDEO)                                 \
+    LONG(POINTS, "points", required_argument, 0)                                   \
     LONG(TRANSFER, "transfer", required_argument, FOR_VIDEO | SETS_LOOK)           \
     LONG(PRIMARIES, "primaries", required_argument, FOR_VIDEO | SETS_LOOK)         \
     LONG(RANGE, "range", required_argument, FOR_VIDEO | SETS_LOOK)                 \

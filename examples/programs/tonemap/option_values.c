@@ -170,6 +170,17 @@ static bool parse_dither(struct options *options, const char *text, struct optio
     return true;
 }
 
+static bool parse_points(struct options *options, const char *text, struct options_error *error)
+{
+    uint64_t points;
+    if (!parse_count(text, 2, COX_LUT_POINTS_MAX, &points))
+        return options_refuse(error, "--points '%s': expected a number of points from 2 to %d",
+                              text, COX_LUT_POINTS_MAX);
+
+    options->points = (uint32_t)points;
+    return true;
+}
+
 static bool set_look(struct options *options, int which, const char *text,
                      struct options_error *error)
 {
@@ -211,6 +222,8 @@ static bool set_look(struct options *options, int which, const char *text,
         return parse_gamut(options, text, error);
     case OPTION_SCALE:
         return parse_scale(options, text, error);
+    case OPTION_POINTS:
+        return parse_points(options, text, error);
     default:
         return parse_depth(options, text, error);
     }
@@ -609,6 +622,8 @@ static const char **text_field(struct options *options, int which)
         return &options->crf;
     case OPTION_LAYER:
         return &options->layer;
+    case OPTION_LUT:
+        return &options->lut;
     case OPTION_PRESET:
         return &options->preset;
     case OPTION_DEVICES:

@@ -58,6 +58,9 @@ struct options {
     float gamut_knee;                   /* as in the library's settings */
     bool has_dither, has_gamut;
     bool wide, full_range; /* of the output */
+    const char *lut;       /* a .cube file that replaces the look; NULL = none */
+    bool table;            /* there is no input: the look itself is written as a .cube file */
+    uint32_t points;       /* along each side of that; 0 = the default */
     enum output_kind to;
     uint32_t depth; /* 8, 10 or 16 */
     enum picture_alpha alpha;

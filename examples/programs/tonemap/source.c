@@ -336,6 +336,9 @@ static bool choose_colours(struct source *from, struct film_plan *plan,
     from->passes_sdr |= follows && !passes;
     /* An option for the colours is for those of the base layer. */
     shape->reshape = colours->reshapes && follows && !chosen.primaries && !chosen.range;
+    if (shape->reshape && from->options->lut)
+        return error_set(error, "it is Dolby Vision, whose reshaped signal no --lut is for; use "
+                                "--transfer pq to map its base layer");
     if (!chosen.range)
         shape->in.range = colours->range;
     shape->in.chroma_location = colours->chroma_location;
@@ -474,11 +477,23 @@ bool source_choose_shape(struct source *from)
         return message_error(
             "--transfer pq, hlg and sdr are for integer samples, but %s is half-float RGBA",
             options->input);
+    if (format->light && options->lut)
+        return message_error("--lut is for a signal, but %s is half-float RGBA", options->input);
     if (!format->light && shape->transfer == COX_TRANSFER_LINEAR)
         return message_error("--transfer linear is for half-float RGBA, but %s has integer samples",
                              options->input);
     source_set_target(from);
     return true;
+}
+
+struct cox_video_settings source_settings(const struct options *options)
+{
+    return (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
+                                       .hlg_peak_nits = (float)options->hlg_peak_nits,
+                                       .desaturate = options->desaturate,
+                                       .detail = options->detail,
+                                       .gamut_knee = options->gamut_knee,
+                                       .gain = (float)exp2(options->exposure_stops)};
 }
 
 void source_choose_light(struct source *from)
@@ -487,12 +502,7 @@ void source_choose_light(struct source *from)
     struct film_plan *plan = &from->plan;
 
     note_known_peaks(from, &from->format->colours);
-    plan->settings = (struct cox_video_settings){.sdr_white_nits = (float)options->sdr_white_nits,
-                                                 .hlg_peak_nits = (float)options->hlg_peak_nits,
-                                                 .desaturate = options->desaturate,
-                                                 .detail = options->detail,
-                                                 .gamut_knee = options->gamut_knee,
-                                                 .gain = (float)exp2(options->exposure_stops)};
+    plan->settings = source_settings(options);
     if (options->peak_auto) {
         plan->steering.on = true;
         plan->steering.lookahead = looks_ahead(from);

@@ -40,6 +40,9 @@ bool source_choose_shape(struct source *from);
 bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame,
                      const struct video_colours *colours, struct error *error);
 
+/* The settings that the options choose, but for the peak. */
+struct cox_video_settings source_settings(const struct options *options);
+
 /* The plan's settings and steering, and the peak of the metadata. */
 void source_choose_light(struct source *from);
 

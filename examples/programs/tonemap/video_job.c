@@ -11,6 +11,7 @@
 #include "interrupt.h"
 #include "jobs.h"
 #include "judge.h"
+#include "look_table.h"
 #include "media/muxed.h"
 #include "media/identity.h"
 #include "progress.h"
@@ -28,6 +29,7 @@ struct job {
     const struct options *options; /* `own` */
     struct options own;            /* as given, or as the scene file says */
     struct scenes scenes;
+    struct look_table look;
     struct range range;
     struct devices devices;
     struct records records;
@@ -510,6 +512,10 @@ static void print_known_peak(const struct job *job)
 static void print_light(const struct job *job)
 {
     const struct options *options = job->options;
+    if (options->lut) {
+        say("light     table %s, %u points on each side\n", options->lut, job->look.cube.points);
+        return;
+    }
     if (options->has_transfer && options->transfer == COX_TRANSFER_SDR) {
         say("light     SDR, unchanged");
         if (options->hdr_nits > 0)
@@ -790,7 +796,8 @@ static bool prepare(struct job *job)
         source_choose_light(&job->from);
     return judge_begin(job->judge, &job->from.target, job->from.plan.shape.encoding) &&
            open_finished(job) && records_open(&job->records, options) &&
-           devices_start(&job->devices, options) && start_film(job);
+           devices_start(&job->devices, options) &&
+           look_table_use(&job->look, job->devices.runtime, &job->from.plan) && start_film(job);
 }
 
 static void print_start(const struct job *job)
@@ -829,7 +836,8 @@ static bool choose_stills(struct job *job)
 static bool run(struct job *job)
 {
     const struct options *options = job->options;
-    if (!source_open(&job->from) || !judge_open(&job->judge, options))
+    if (!source_open(&job->from) || !judge_open(&job->judge, options) ||
+        !look_table_read(&job->look, options))
         return false;
 
     /* Until here a signal ends the program: opening a pipe may block. */
@@ -866,6 +874,7 @@ static void clean_up(struct job *job)
         film_end(&job->film);
     interrupt_cancels(NULL);
 
+    look_table_free(&job->look);
     devices_stop(&job->devices);
     report_destroy(&job->report);
     stills_free(&job->stills);

@@ -408,10 +408,10 @@ static bool check_output(const struct world *world, const struct options *whole,
             wrong, "%s: input and output are the same file; give the output another name", output);
 
     if (whole->start || whole->frames || whole->stats || whole->trace || whole->scenes ||
-        whole->hash || whole->judge || whole->step || whole->input_count != 1)
+        whole->hash || whole->judge || whole->step || whole->lut || whole->input_count != 1)
         return options_refuse(wrong,
                               "cox-tonemap-mpi maps one whole film; --start, --frames, --scene, "
-                              "--hash, --judge, --stats and --trace are not supported");
+                              "--hash, --judge, --lut, --stats and --trace are not supported");
     return true;
 }
 
