@@ -199,6 +199,8 @@ void ref_video_init(struct ref_video *ref, const struct cox_video_shape *shape,
         ref->strength = 0;
         ref->gain = 1;
     }
+    if (shape->lut_points)
+        ref->lut = ref_lut_of(shape->lut_points);
     ref->fade = ref_fade(ref, value_at);
 }
 
@@ -864,7 +866,9 @@ bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_P
             double signal[3], light[3], c[3], *to = &display[3 * ((size_t)y * ref->width + x)];
             ref_video_signal(ref, in, x, y, signal);
             ref_video_light(ref, signal, light);
-            if (surround) {
+            if (ref->lut) {
+                ref_lut_at(ref->lut, signal, to);
+            } else if (surround) {
                 const double most = to_bt709(ref, light, c);
                 display_of(ref, c, most, ref_local_ratio(&local, x, y, most, ref->peak, ref->detail), to);
             } else {

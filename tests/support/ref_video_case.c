@@ -104,6 +104,8 @@ static bool read_word(const char *word, struct cox_video_shape *shape, bool out)
         return shape->desaturate_highlights = true;
     if (!strcmp(word, "reshape"))
         return shape->reshape = true;
+    if (sscanf(word, "lut%u", &shape->lut_points) == 1)
+        return true;
     return read_layout(word, format) || cox_operator_find(word, &shape->op) == COX_OK;
 }
 
@@ -166,6 +168,8 @@ const char *ref_shape_text(const struct cox_video_shape *s)
              primaries[s->primaries], matrices[s->matrix], s->desaturate_highlights ? " fade" : "",
              s->dither ? " dither" : "", gamuts[s->gamut], s->scale == COX_SCALE_HALF ? " half" : "",
              encodings[s->encoding], s->out_primaries ? " wide" : "", s->reshape ? " reshape" : "");
+    if (s->lut_points)
+        snprintf(text + strlen(text), room - strlen(text), " lut%u", s->lut_points);
     return text;
 }
 
@@ -196,6 +200,14 @@ static void add_plane(struct ref_film *film, cox_runtime *runtime, const struct 
                        .row_bytes = plane->row_bytes, .pitch_bytes = pitch, .rows = plane->rows, .written = written});
 }
 
+static void add_lut(struct ref_film *film, cox_runtime *runtime)
+{
+    const struct cox_video_lut *lut = ref_lut_of(film->shape.lut_points);
+    const struct cox_video_plane table = {.row_bytes = cox_video_lut_bytes(lut->points), .rows = 1};
+    add_plane(film, runtime, &table, table.row_bytes, false);
+    bits_need(cox_video_lut_table(lut, film->frame.planes[film->in_count].data), "a look-up table");
+}
+
 void ref_film_open(struct ref_film *film, cox_runtime *runtime, const struct cox_video_shape *shape,
                    enum ref_pipeline pipeline, size_t words, const struct ref_film *like)
 {
@@ -219,9 +231,12 @@ void ref_film_open(struct ref_film *film, cox_runtime *runtime, const struct cox
         memset(film->frame.planes[p].data, 0xff, film->shape.in_pitch_bytes[p] * in[p].rows);
     }
     const struct cox_video_plane table = {.row_bytes = COX_VIDEO_RESHAPE_BYTES, .rows = 1};
-    film->out_first = film->in_count + shape->reshape;
+    const bool looks_up = shape->lut_points && pipeline != REF_ANALYSIS;
+    film->out_first = film->in_count + (shape->reshape || looks_up);
     if (shape->reshape && !like)
         add_plane(film, runtime, &table, table.row_bytes, false);
+    if (looks_up && !like)
+        add_lut(film, runtime);
     const struct cox_video_plane histogram = {.row_bytes = COX_VIDEO_HISTOGRAM_BYTES, .rows = 1};
     for (uint32_t p = 0; p < film->out_count && pipeline != REF_ANALYSIS; p++)
         add_plane(film, runtime, &out[p], film->shape.out_pitch_bytes[p], true);

@@ -41,7 +41,7 @@ struct ref_film {
     struct cox_video_shape shape; /* with its pitches */
     uint32_t width, height;       /* of the output */
     uint32_t in_count, out_count;
-    uint32_t out_first;      /* index of the first plane out; a reshaping's table is before it */
+    uint32_t out_first;      /* index of the first plane out; a table is before it */
     uint32_t histogram;      /* index of its plane */
     struct bits_frame frame; /* planes in, planes out, histogram, and the scratch of the pipeline */
     struct cox__pipeline_storage storage;

@@ -189,6 +189,8 @@ static inline void film_run_in(cox_session *session, struct ref_film *film, enum
         ref_film_put_reshape(film, settings->reshape);
     for (uint32_t p = 0; p < film->frame.count; p++) {
         const struct bits_plane *plane = &film->frame.planes[p];
+        if (film->shape.lut_points && p == film->in_count && pipeline == REF_ANALYSIS)
+            continue; /* it needs no table */
         if (plane->written && pipeline == (p == film->histogram ? REF_MAPPING : REF_ANALYSIS))
             continue;
         if (plane->written)

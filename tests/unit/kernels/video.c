@@ -331,6 +331,28 @@ DEVICE_TEST(video, reshapes_as_the_reference_does)
     expect_all_right(&trials);
 }
 
+/* Every layout, both changes of size, and domains other than 0 .. 1. */
+DEVICE_TEST(video, looks_up_as_the_reference_does)
+{
+    static const char *const texts[] = {
+        "320x200 yuv420p10 to yuv420p8 lut33",
+        "130x66 yuv420p10 topleft to yuv420p10 hlg lut17",
+        "131x67 yuv420p12 centre to rgba8 lut5",
+        "320x200 p010 to nv12 dither lut16",
+        "96x64 v210 to p210 full lut65",
+        "128x64 yuv422p10 to yuv422p8 half lut8",
+        "66x34 yuv420p10 to 44x22 yuv420p8 lut9",
+        "131x35 gbrp16 full to gbrp16 lut2",
+        "67x34 bgra8 to bgra16 hlg p3 lut33",
+    };
+    static struct trials trials;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        const struct cox_video_shape shape = ref_shape(texts[i]);
+        trial_new(&trials, &shape, i % 3)->pictures = 4;
+    }
+    expect_all_right(&trials);
+}
+
 /* A scene may be no brighter than SDR white. */
 DEVICE_TEST(video, keeps_light_that_no_curve_has_to_compress)
 {

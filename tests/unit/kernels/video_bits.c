@@ -120,6 +120,8 @@ static const char *const telling[] = {
     "128x65 nv12 full to yuv420p9 sdr bt709",
     "259x64 v210 centre to yuv422p8 centre sdr bt709 dither",
     "129x65 gbrp12 to bgra8 sdr bt709",
+    "259x65 yuv420p10 to yuv420p8 dither lut33",
+    "131x64 gbrp16 full to gbrp16 full hlg lut6",
 };
 
 static void expect_same(const struct ref_film *film, const uint8_t *expected, const char *how, uint32_t device,
