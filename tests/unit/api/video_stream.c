@@ -653,5 +653,16 @@ Test(video_stream, a_frame_that_is_none_is_refused_and_the_stream_goes_on)
                  COX_E_INVALID);
     cr_expect_eq(cox_video_stream_set(stream, &(const struct cox_tonemap_options){.settings.sdr_white_nits = 0.5f}),
                  COX_E_INVALID);
+    /* A table needs its buffer, a fixed peak, and an operator that it can replace. */
+    const struct cox_tonemap_options table = {
+        .peak = COX_PEAK_FIXED, .lut_points = 5, .lut_table = out->image.memory[1]};
+    for (int wrong = 0; wrong < 5; wrong++) {
+        struct cox_tonemap_options bad_table = table;
+        bad_table.peak = wrong == 0 ? COX_PEAK_CURRENT : COX_PEAK_FIXED;
+        bad_table.lut_points = wrong == 1 ? 0 : wrong == 2 ? 130 : 5;
+        bad_table.lut_table = wrong == 3 ? NULL : table.lut_table;
+        bad_table.op = wrong == 4 ? COX_OPERATOR_LOCAL : COX_OPERATOR_HABLE;
+        cr_expect_eq(cox_video_stream_set(stream, &bad_table), COX_E_INVALID, "%d", wrong);
+    }
     cr_expect_eq(map(in, out).frame, 0);
 }
