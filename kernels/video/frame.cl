@@ -66,9 +66,10 @@
  * buffer row `origin`, other chroma ROWS. If the frame was scaled before, chroma and Y' are each
  * band's own, HALO(0), from row `origin`. Outputs are ROWS write. The histogram is REDUCE, zeroed
  * before. With COX_RESHAPE `reshaping` is WHOLE read, and with COX_LUT `lut`. With COX_CURVE 4
- * `base` is HALO(1) read, a row for each row of blocks. Numerics: see detmath.clh. Every result depends on the frame's samples only, not on the cut or COX_WIDTH: sums
- * are taken in one order. The EOTF and related functions are minimax fits, weighted for codes of 10
- * bits (docs/guide/video.md).
+ * `base` is HALO(1) read, a row for each row of blocks. Numerics: see detmath.clh. Every result
+ * depends on the frame's samples only, not on the cut or COX_WIDTH: sums are taken in one order.
+ * The EOTF and related functions are minimax fits, weighted for codes of 10 bits
+ * (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 #include "video/signal.clh"

@@ -335,14 +335,10 @@ DEVICE_TEST(video, reshapes_as_the_reference_does)
 DEVICE_TEST(video, looks_up_as_the_reference_does)
 {
     static const char *const texts[] = {
-        "320x200 yuv420p10 to yuv420p8 lut33",
-        "130x66 yuv420p10 topleft to yuv420p10 hlg lut17",
-        "131x67 yuv420p12 centre to rgba8 lut5",
-        "320x200 p010 to nv12 dither lut16",
-        "96x64 v210 to p210 full lut65",
-        "128x64 yuv422p10 to yuv422p8 half lut8",
-        "66x34 yuv420p10 to 44x22 yuv420p8 lut9",
-        "131x35 gbrp16 full to gbrp16 lut2",
+        "320x200 yuv420p10 to yuv420p8 lut33",    "130x66 yuv420p10 topleft to yuv420p10 hlg lut17",
+        "131x67 yuv420p12 centre to rgba8 lut5",  "320x200 p010 to nv12 dither lut16",
+        "96x64 v210 to p210 full lut65",          "128x64 yuv422p10 to yuv422p8 half lut8",
+        "66x34 yuv420p10 to 44x22 yuv420p8 lut9", "131x35 gbrp16 full to gbrp16 lut2",
         "67x34 bgra8 to bgra16 hlg p3 lut33",
     };
     static struct trials trials;
