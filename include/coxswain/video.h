@@ -275,8 +275,8 @@ struct cox_video_shape {
     uint32_t out_width;
     uint32_t out_height;
 
-    /* Frames have a look-up table of so many points along each side; 0 = none. It replaces the
-     * light of `transfer`, the operator, `desaturate_highlights`, `gamut` and `encoding`. Excludes
+    /* Points along each side of the frames' look-up table; 0 = none. The table replaces the light
+     * of `transfer`, the operator, `desaturate_highlights`, `gamut` and `encoding`. Excludes
      * COX_TRANSFER_LINEAR, COX_OPERATOR_LOCAL and `reshape`. */
     uint32_t lut_points;
 };
