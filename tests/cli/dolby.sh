@@ -54,6 +54,11 @@ contains out 'Dolby Vision profile 7 \(base layer\)'
 becomes changing changing.hevc
 contains out 'PQ, BT.2020, full range, Dolby Vision profile 5,'
 
+# A look-up table is for R, G and B.
+run 0 'a table' -o look.cube --points 3
+denies 1 'whose reshaped signal no --lut is for; use --transfer pq' 'a table' mmr-3.hevc --lut look.cube -o a.y4m
+run 0 'a table on the base layer' mmr-3.hevc --lut look.cube -o a.y4m --transfer pq
+
 # A base layer of HLG, as phones have it.
 expect_status 0 'metadata' dolby put mmr-3 hlg.hevc phone.hevc
 becomes mmr-3 phone.hevc

@@ -10,7 +10,7 @@
 static void check_run(const struct options *options, const struct fuzz_args *args)
 {
     double sum = 0;
-    CHECK(options->input && options->output);
+    CHECK(options->output && !options->input == options->table);
     CHECK(fuzz_args_hold(args, options->input) && fuzz_args_hold(args, options->judge));
     CHECK(fuzz_args_hold(args, options->output) || (options->judge && !strcmp(options->output, "null:")));
     CHECK(fuzz_args_hold(args, options->stats) && fuzz_args_hold(args, options->trace));
@@ -26,7 +26,9 @@ static void check_run(const struct options *options, const struct fuzz_args *arg
     }
     CHECK(!options->policy_options.ratio_count || fabs(sum - 1) < 1e-5);
     CHECK(cox_operator_name(options->op) && fabs(options->exposure_stops) <= 32 && options->desaturate <= 1);
-    CHECK(options->peak_auto || (options->peak_nits >= 1 && options->peak_nits <= 1e6));
+    CHECK(options->peak_auto || options->lut || (options->peak_nits >= 1 && options->peak_nits <= 1e6));
+    CHECK(fuzz_args_hold(args, options->lut) && !(options->lut && (options->peak_auto || options->scenes)));
+    CHECK(!options->points || (options->table && options->points >= 2 && options->points <= COX_LUT_POINTS_MAX));
     CHECK(options->sdr_white_nits >= 0 && options->sdr_white_nits <= 10000);
     CHECK(options->depth == 0 || options->depth == 8 || options->depth == 10 || options->depth == 16);
     CHECK(!options->rate.num == !options->rate.den);
@@ -85,8 +87,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(parsed >= OPTIONS_WRONG && parsed <= OPTIONS_POLICIES);
     CHECK((parsed == OPTIONS_WRONG) == (error.text[0] != 0));
     CHECK(memchr(error.text, 0, sizeof error.text));
-    if (parsed == OPTIONS_RUN) {
+    if (parsed == OPTIONS_RUN)
         check_run(&options, &args);
+    if (parsed == OPTIONS_RUN && !options.table) {
         check_job(options, OPTIONS_PICTURE);
         check_job(options, OPTIONS_VIDEO);
     }
