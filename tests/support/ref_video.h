@@ -24,7 +24,7 @@ struct ref_video {
     const double *out_luma;                  /* Kr, Kg, Kb of the output */
     const struct cox_video_reshape *reshape; /* NULL = none */
     const struct cox_hdr10plus_curve *hdr10plus;
-    const struct cox_video_lut *lut;         /* NULL = none; see ref_lut_of */
+    const struct cox_video_lut *lut; /* NULL = none; see ref_lut_of */
 };
 
 /* The size of the output's frames. */

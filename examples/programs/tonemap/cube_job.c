@@ -99,7 +99,7 @@ static cox_status map(struct cube_maker *maker)
                                        .settings = source_settings(options)};
     look.settings.peak_nits = (float)options->peak_nits;
     if (options->has_gamut)
-        look.compress = options->gamut == COX_GAMUT_COMPRESS ? COX_YES : COX_NO;
+        look.gamut = COX_GAMUT_ALWAYS_CLIP + options->gamut;
     devices_choose(options, &session);
     session.warmup = COX_WARMUP_NONE;
 
@@ -116,6 +116,8 @@ static cox_status map(struct cube_maker *maker)
 
 static const char *transfer_name(const struct options *options)
 {
+    if (options->transfer == COX_TRANSFER_SDR)
+        return "sdr";
     return options->transfer == COX_TRANSFER_HLG ? "hlg" : "pq";
 }
 
@@ -143,7 +145,8 @@ static void describe(const struct options *options, char *text, size_t bytes)
     if (options->has_gamut && options->gamut == COX_GAMUT_CLIP)
         snprintf(gamut, sizeof gamut, " --gamut clip");
     else if (options->has_gamut)
-        snprintf(gamut, sizeof gamut, " --gamut compress:%g",
+        snprintf(gamut, sizeof gamut, " --gamut %s:%g",
+                 options->gamut == COX_GAMUT_HUE ? "hue" : "compress",
                  options->gamut_knee > 0 ? (double)options->gamut_knee : 0.9);
 
     snprintf(text, bytes,

@@ -194,6 +194,9 @@ static bool check_table(struct options *options, struct options_error *error)
                               option_first_name(refused));
     if (options->given & OPTION_BIT(OPTION_PEAK) && options->peak_auto)
         return options_refuse(error, "a .cube table needs a fixed peak, such as --peak 1000");
+    if (options->op == COX_OPERATOR_HDR10PLUS)
+        return options_refuse(error, "--operator hdr10plus cannot be a table: each frame has its "
+                                     "own curve");
     if (options->op == COX_OPERATOR_LOCAL || options->op == COX_OPERATOR_EXPOSURE)
         return options_refuse(error, "--operator %s cannot be a .cube table: %s",
                               cox_operator_name(options->op),
