@@ -1,7 +1,7 @@
 /* Pictures in and out: an input yields frames, an output takes frames. A picture is one frame.
  *
  * In: scene-linear RGBA with BT.709 primaries, half or float, 1.0 = diffuse white, written straight
- * into the caller's memory. Out: sRGB-encoded RGBA of 8 or 16 bits per channel. Files are
+ * into the caller's memory. Out: RGBA of 8 or 16 bits per channel, for a PNG or a JPEG. Files are
  * untrusted: every size is checked before use, and a bad file gives an error, never a crash.
  *
  * Thread-safety: one input or output from one thread at a time.
@@ -63,9 +63,12 @@ void picture_input_close(struct picture_input **input);
 
 struct picture_output;
 
-/* Start a PNG. The name must end in .png, except "-" (standard output), a pipe or a device. A file
- * appears under its name only when the output is finished. `*out` is NULL unless true is
- * returned. */
+/* Whether the name is that of a JPEG: it ends in .jpg or .jpeg. */
+bool picture_is_jpeg(const char *path);
+
+/* Start a JPEG with a gain map, or a PNG. The name must end in .jpg, .jpeg or .png, except "-"
+ * (standard output), a pipe or a device, which get a PNG. A JPEG has 8 bits. A file appears under
+ * its name only when the output is finished. `*out` is NULL unless true is returned. */
 bool picture_output_open(struct picture_output **out, const char *path, uint32_t width,
                          uint32_t height, enum cox_pixel_out pixel, struct error *error);
 
@@ -73,7 +76,21 @@ bool picture_output_open(struct picture_output **out, const char *path, uint32_t
  * written. */
 void picture_output_aspect(struct picture_output *output, uint32_t width, uint32_t height);
 
-/* Write the picture. An alpha channel that is opaque everywhere is left out. */
+/* The light that a picture was mapped from, linear RGBA with BT.709 primaries and without NaN. */
+struct picture_light {
+    const void *pixels;
+    size_t pitch_bytes;
+    enum cox_pixel_in pixel;
+    float gain; /* with it 1.0 is SDR white */
+    float peak; /* brighter light counts as this, in multiples of SDR white */
+};
+
+/* A JPEG needs this before it is written: the light for its gain map, and its quality from 1 to
+ * 100. A PNG ignores it. */
+void picture_output_light(struct picture_output *output, const struct picture_light *light,
+                          unsigned quality);
+
+/* Write the picture. An alpha channel that is opaque everywhere is left out, and in a JPEG any. */
 bool picture_output_write(struct picture_output *output, const void *pixels, size_t pitch_bytes,
                           struct error *error);
 

@@ -1,54 +1,18 @@
 /* PNG pictures out, 8 or 16 bits per channel, marked as sRGB.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "common/outfile.h"
-#include "picture.h"
+#include "picture_out.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-struct picture_output {
-    struct outfile *file;
-    uint32_t width, height;
-    enum cox_pixel_out pixel;
-    uint32_t aspect_width, aspect_height; /* of a pixel; 0 = unknown */
-    bool written;
-};
 
 #ifdef COX_HAVE_PNG
 
+const char *const picture_png_missing = NULL;
+
 #include <png.h>
 #include <setjmp.h>
-
-bool picture_output_open(struct picture_output **out, const char *path, uint32_t width,
-                         uint32_t height, enum cox_pixel_out pixel, struct error *error)
-{
-    *out = NULL;
-    struct picture_output *output = calloc(1, sizeof *output);
-    if (!output)
-        return error_set(error, "out of memory");
-    output->width = width;
-    output->height = height;
-    output->pixel = pixel;
-
-    const size_t length = strlen(path);
-    const bool named_png = length > 4 && !strcasecmp(path + length - 4, ".png");
-    if (!outfile_open(&output->file, path, error))
-        goto fail;
-    if (!named_png && !outfile_is_special(output->file)) {
-        error_set(error, "pictures are written as PNG; the name must end in .png");
-        goto fail;
-    }
-    *out = output;
-    return true;
-
-fail:
-    outfile_abandon(&output->file);
-    free(output);
-    return false;
-}
 
 static bool is_opaque(const struct picture_output *output, const void *pixels, size_t pitch_bytes)
 {
@@ -150,13 +114,9 @@ static bool encode(png_structp png, png_infop info, const struct picture_output 
     return true;
 }
 
-bool picture_output_write(struct picture_output *output, const void *pixels, size_t pitch_bytes,
-                          struct error *error)
+bool picture_png_write(struct picture_output *output, const uint8_t *pixels, size_t pitch_bytes,
+                       struct error *error)
 {
-    if (output->written)
-        return error_set(error, "a PNG holds one picture only");
-    output->written = true;
-
     struct png_failure failure = {error, 0};
     png_infop info = NULL;
     uint8_t *packed = malloc((size_t)output->width * 8);
@@ -179,43 +139,13 @@ bool picture_output_write(struct picture_output *output, const void *pixels, siz
 
 #else
 
-bool picture_output_open(struct picture_output **out, const char *path, uint32_t width,
-                         uint32_t height, enum cox_pixel_out pixel, struct error *error)
-{
-    (void)path, (void)width, (void)height, (void)pixel;
-    *out = NULL;
-    return error_set(error, "this program was built without libpng and cannot write pictures");
-}
+const char *const picture_png_missing = "libpng (Debian: libpng-dev)";
 
-bool picture_output_write(struct picture_output *output, const void *pixels, size_t pitch_bytes,
-                          struct error *error)
+bool picture_png_write(struct picture_output *output, const uint8_t *pixels, size_t pitch_bytes,
+                       struct error *error)
 {
     (void)output, (void)pixels, (void)pitch_bytes;
     return error_set(error, "this program was built without libpng");
 }
 
 #endif
-
-void picture_output_aspect(struct picture_output *output, uint32_t width, uint32_t height)
-{
-    const bool known = width && height;
-    output->aspect_width = known ? width : 0;
-    output->aspect_height = known ? height : 0;
-}
-
-bool picture_output_finish(struct picture_output **output, struct error *error)
-{
-    bool good = outfile_finish(&(*output)->file, error);
-    free(*output);
-    *output = NULL;
-    return good;
-}
-
-void picture_output_abandon(struct picture_output **output)
-{
-    if (!*output)
-        return;
-    outfile_abandon(&(*output)->file);
-    free(*output);
-    *output = NULL;
-}

@@ -255,9 +255,18 @@ static bool suit_picture(struct options *options, struct options_error *error)
     if (options->step)
         return options_refuse(error, "%s: not a video; cox-tonemap %s needs a video",
                               options->input, options_step_name(options->step));
-    if (options->depth == 10)
+    const bool jpeg = picture_is_jpeg(options->output);
+    if (options->depth == 10 && !jpeg)
         return options_refuse(error, "--depth 10: a PNG has 8 or 16 bits");
+    if (options->depth > 8 && jpeg)
+        return options_refuse(error, "--depth %u: a JPEG has 8 bits", options->depth);
+    if (options->alpha && jpeg)
+        return options_refuse(error, "--alpha: a JPEG has no alpha channel; use .png");
+    if (options->quality && !jpeg)
+        return options_refuse(error, "--quality is for JPEG: name a .jpg output");
 
+    if (!options->quality)
+        options->quality = 90;
     if (!options->depth)
         options->depth = 8;
     return true;
@@ -376,6 +385,11 @@ static bool suit_video(struct options *options, struct options_error *error)
                                      "--verify 0.1, or compare --hash between --devices");
     if (options->to == OUTPUT_NAME)
         options->to = options_kind_by_name(options->output);
+    if (options->to == OUTPUT_JPEG)
+        return options_refuse(error,
+                              "%s: a JPEG is written of a picture; write the frame as HDR first, "
+                              "with --hdr 10000 -o still.png, then map that",
+                              options->output);
     if (options->to == OUTPUT_NAME)
         return options_refuse(
             error,

@@ -36,6 +36,7 @@ enum option_group {
     LONG(DESAT, "desat", required_argument, SETS_LOOK)                             \
     LONG(DETAIL, "detail", required_argument, SETS_LOOK)                           \
     LONG(DEPTH, "depth", required_argument, SETS_LOOK)                             \
+    LONG(QUALITY, "quality", required_argument, FOR_PICTURE)                       \
     LONG(ALPHA, "alpha", no_argument, FOR_PICTURE)                                 \
     LONG(LAYER, "layer", required_argument, FOR_PICTURE)                           \
     LONG(SDR_WHITE, "sdr-white", required_argument, FOR_VIDEO | SETS_LOOK)         \

@@ -597,11 +597,18 @@ static bool set_work(struct options *options, int which, const char *text,
 static bool set_output(struct options *options, int which, const char *text,
                        struct options_error *error)
 {
+    uint64_t quality;
     switch (which) {
     case OPTION_ENCODER:
         options->encoder = text;
         return (*text && *text != ':') ||
                options_refuse(error, "--encoder '%s': expected NAME or NAME:KEY=VALUE,...", text);
+    case OPTION_QUALITY:
+        options->quality = 0;
+        if (!parse_count(text, 1, 100, &quality))
+            return options_refuse(error, "--quality '%s': expected a number from 1 to 100", text);
+        options->quality = (unsigned)quality;
+        return true;
     case OPTION_PROGRESS:
         options->progress_json = !strcmp(text, "json");
         return options->progress_json || !strcmp(text, "live") ||
@@ -675,6 +682,7 @@ static bool set_checked(struct options *options, int which, const char *text,
         return true;
     case OPTION_ENCODER:
     case OPTION_PROGRESS:
+    case OPTION_QUALITY:
     case OPTION_TO:
         return set_output(options, which, text, error);
     case OPTION_TRANSFER:

@@ -8,7 +8,8 @@
 #include <string.h>
 
 /* The values of --to, from OUTPUT_PNG on. All but "null" are endings of file names, too. */
-static const char *const kind_names[] = {"png", "y4m", "nv12", "p010", "null", "mkv", "mp4", NULL};
+static const char *const kind_names[] = {"png", "y4m", "nv12", "p010", "null",
+                                         "mkv", "mp4", "jpg",  NULL};
 
 static const char *const step_names[] = {"", "analyse", "steer", "map", "join", NULL};
 
@@ -71,6 +72,8 @@ enum film_step options_find_step(const char *name)
 enum output_kind options_kind_by_name(const char *output)
 {
     const enum output_kind kind = options_find_kind(options_name_ending(output));
+    if (picture_is_jpeg(output))
+        return OUTPUT_JPEG;
     if (kind != OUTPUT_NAME && kind != OUTPUT_NULL)
         return kind;
     if (!strcmp(output, "null:"))
@@ -84,7 +87,8 @@ enum output_kind options_kind_by_name(const char *output)
 bool options_want_video(const struct options *options)
 {
     const enum output_kind kind = options_kind_by_name(options->output);
-    return kind != OUTPUT_NAME && kind != OUTPUT_PNG && strcmp(options->output, "-") != 0;
+    return kind != OUTPUT_NAME && kind != OUTPUT_PNG && kind != OUTPUT_JPEG &&
+           strcmp(options->output, "-") != 0;
 }
 
 bool options_want_raw(const struct options *options)

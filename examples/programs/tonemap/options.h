@@ -24,7 +24,8 @@ enum output_kind {
     OUTPUT_P010,
     OUTPUT_NULL,
     OUTPUT_MKV,
-    OUTPUT_MP4
+    OUTPUT_MP4,
+    OUTPUT_JPEG /* pictures only */
 };
 
 struct options {
@@ -62,7 +63,8 @@ struct options {
     bool table;            /* there is no input: the look itself is written as a .cube file */
     uint32_t points;       /* along each side of that; 0 = the default */
     enum output_kind to;
-    uint32_t depth; /* 8, 10 or 16 */
+    uint32_t depth;   /* 8, 10 or 16 */
+    unsigned quality; /* of a JPEG, 1 to 100 */
     enum picture_alpha alpha;
     const char *layer; /* NULL = the main one */
 

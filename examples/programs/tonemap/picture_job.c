@@ -39,6 +39,7 @@ struct job {
     const struct picture_format *format;
     struct devices devices;
     struct cox_tonemap_shape shape;
+    struct cox_tonemap_settings settings;
     struct cox_constants constants;
     uint32_t slot_count; /* copies of the picture: one for each frame in flight */
     cox_buffer *in[COX_IN_FLIGHT_MAX];
@@ -188,6 +189,7 @@ static bool choose_settings(struct job *job)
             options->peak_nits, (double)settings.peak);
     }
 
+    job->settings = settings;
     cox_status status = cox_tonemap_prepare(&job->shape, &settings, &job->constants);
     return status == COX_OK || message_status_error("cannot prepare the operator", status);
 }
@@ -486,6 +488,13 @@ static bool write_output(struct job *job, const cox_buffer *pixels,
 {
     const struct options *options = job->options;
     struct error error;
+    picture_output_light(job->output,
+                         &(const struct picture_light){.pixels = cox_buffer_data(job->in[0]),
+                                                       .pitch_bytes = job->shape.in_pitch_bytes,
+                                                       .pixel = job->shape.in,
+                                                       .gain = exp2f(job->settings.exposure_stops),
+                                                       .peak = job->settings.peak},
+                         options->quality);
     if (!picture_output_write(job->output, cox_buffer_data(pixels), job->shape.out_pitch_bytes,
                               &error))
         return message_file_error(options->output, &error);
