@@ -47,7 +47,7 @@ wide=$(luma out.y4m)
 run 0 'BT.709' film.y4m -o out.y4m --depth 10 --peak 4000
 equal "$(luma out.y4m)" "$wide" 'grey in BT.709 and in BT.2020'
 
-denies 2 '--hdr is for films, but a.png is a PNG' 'a PNG' film.y4m -o a.png --hdr 600
+
 denies 2 '--hdr needs 10 bits' 'NV12' film.y4m -o a.nv12 --hdr 600
 denies 2 '--hdr needs 10 bits' '8 bits' film.y4m -o a.y4m --hdr 600 --depth 8
 denies 2 '--sdr-white and --hdr cannot be combined' 'SDR white' film.y4m -o a.y4m --hdr 600 --sdr-white 100

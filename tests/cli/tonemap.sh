@@ -135,7 +135,7 @@ refuses 1 'the unknown format \\x1b\[2J\\xff$' 'words of a file that would steer
 refuses 1 'a.png: cannot be written: No such file' 'a missing folder' "$small" -o no/such/a.png
 refuses 1 'cannot be written' 'a place that takes no files' "$small" -o /proc/a.png
 refuses 1 'is a directory' 'a folder as statistics' $to --stats "$work"
-refuses 1 'must end in .png' 'an unknown kind of output' "$small" -o a.jpg
+refuses 1 'must end in .png' 'an unknown kind of output' "$small" -o a.bmp
 refuses 1 '/dev/full: cannot be written: No space left' 'a full device' "$small" -o /dev/full
 refuses 1 '/dev/full: cannot be written: No space left' 'statistics on a full device' "$small" -o /dev/null --stats /dev/full
 refuses 1 'cannot be written' 'a trace that has no place' $to --trace no/such/trace.json

@@ -72,6 +72,15 @@ bool picture_is_jpeg(const char *path);
 bool picture_output_open(struct picture_output **out, const char *path, uint32_t width,
                          uint32_t height, enum cox_pixel_out pixel, struct error *error);
 
+/* The colours of the samples.
+ *   PICTURE_SRGB  sRGB, the default
+ *   PICTURE_WIDE  the curve of sRGB, the primaries of BT.2020; not for JPEG
+ *   PICTURE_PQ    PQ, BT.2020; not for JPEG */
+enum picture_colours { PICTURE_SRGB = 0, PICTURE_WIDE, PICTURE_PQ };
+
+/* Name the colours. Call this before the picture is written. */
+void picture_output_colours(struct picture_output *output, enum picture_colours colours);
+
 /* Say that pixels are `width` to `height`; zeros = unknown. Call this before the picture is
  * written. */
 void picture_output_aspect(struct picture_output *output, uint32_t width, uint32_t height);

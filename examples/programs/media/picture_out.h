@@ -11,6 +11,7 @@ struct picture_output {
     uint32_t width, height;
     enum cox_pixel_out pixel;
     uint32_t aspect_width, aspect_height; /* of a pixel; 0 = unknown */
+    enum picture_colours colours;
     bool jpeg;
     struct picture_light light; /* of a JPEG */
     unsigned quality;

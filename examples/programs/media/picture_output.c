@@ -61,6 +61,11 @@ void picture_output_aspect(struct picture_output *output, uint32_t width, uint32
     output->aspect_height = known ? height : 0;
 }
 
+void picture_output_colours(struct picture_output *output, enum picture_colours colours)
+{
+    output->colours = colours;
+}
+
 void picture_output_light(struct picture_output *output, const struct picture_light *light,
                           unsigned quality)
 {

@@ -1,7 +1,10 @@
-/* PNG pictures out, 8 or 16 bits per channel, marked as sRGB.
+/* PNG pictures out, 8 or 16 bits per channel. sRGB and its kin are named as such, and all colours but
+ * sRGB by the chunk cICP, too (PNG, third edition).
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "picture_out.h"
+
+#include "photo.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -92,6 +95,7 @@ static void on_png_flush(png_structp png)
 static bool encode(png_structp png, png_infop info, const struct picture_output *output,
                    const uint8_t *pixels, size_t pitch_bytes, bool opaque, uint8_t *packed)
 {
+    enum { BT2020 = 9 }; /* of H.273 */
     if (setjmp(png_jmpbuf(png)))
         return false;
 
@@ -100,10 +104,21 @@ static bool encode(png_structp png, png_infop info, const struct picture_output 
     png_set_write_fn(png, outfile_stream(output->file), on_png_write, on_png_flush);
     png_set_IHDR(png, info, output->width, output->height, bits, colours, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
-    png_set_sRGB_gAMA_and_cHRM(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
+    if (output->colours == PICTURE_SRGB)
+        png_set_sRGB_gAMA_and_cHRM(png, info, PNG_sRGB_INTENT_PERCEPTUAL);
+    else
+        png_set_cHRM(png, info, 0.3127, 0.3290, 0.708, 0.292, 0.170, 0.797, 0.131, 0.046);
+    if (output->colours == PICTURE_WIDE)
+        png_set_gAMA(png, info, 1 / 2.2);
     if (output->aspect_width != output->aspect_height)
         png_set_pHYs(png, info, output->aspect_height, output->aspect_width,
                      PNG_RESOLUTION_UNKNOWN); /* pixels for a length, thus inverse */
+    png_write_info_before_PLTE(png, info);
+    if (output->colours != PICTURE_SRGB) { /* libpng 1.6 does not know this chunk */
+        const bool pq = output->colours == PICTURE_PQ;
+        const png_byte cicp[4] = {BT2020, pq ? CICP_PQ : CICP_SRGB, 0, 1};
+        png_write_chunk(png, (png_const_bytep) "cICP", cicp, sizeof cicp);
+    }
     png_write_info(png, info);
 
     for (uint32_t y = 0; y < output->height; y++) {

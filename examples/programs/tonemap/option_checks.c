@@ -113,31 +113,37 @@ static bool check_files(const struct options *options, struct options_error *err
     return true;
 }
 
-/* An output that is not ordinary SDR. */
-static bool suit_colours(struct options *options, struct options_error *error)
+/* The look of HDR, for a display of `hdr_nits`. */
+static void set_hdr(struct options *options)
 {
-    const uint64_t ours = OPTION_BIT(OPTION_HDR) | OPTION_BIT(OPTION_WIDE) |
-                          OPTION_BIT(OPTION_FULL_RANGE);
-    const uint64_t given = options->given & ours;
-    if (given && options->to == OUTPUT_PNG)
-        return options_refuse(error, "--%s is for films, but %s is a PNG, which has sRGB",
-                              option_first_name(given), options->output);
-    if (options->hdr_nits <= 0)
-        return true;
-
-    if (options->given & OPTION_BIT(OPTION_SDR_WHITE))
-        return options_refuse(error, "--sdr-white and --hdr cannot be combined: HDR keeps the "
-                                     "light that its display can show");
-    if (options->to == OUTPUT_NV12 || options->depth == 8)
-        return options_refuse(error, "--hdr needs 10 bits: use .mkv, .mp4, .y4m or .p010");
-
-    options->depth = 10;
     options->wide = true;
     options->sdr_white_nits = options->hdr_nits;
     if (!(options->given & OPTION_BIT(OPTION_OPERATOR)))
         options->op = COX_OPERATOR_BT2390;
     if (!(options->given & OPTION_BIT(OPTION_DESAT)))
         options->desaturate = -1;
+}
+
+/* An output that is not ordinary SDR. */
+static bool suit_colours(struct options *options, struct options_error *error)
+{
+    const bool png = options->to == OUTPUT_PNG;
+    if (png && options->full_range)
+        return options_refuse(error, "--full-range is for Y'CbCr; a PNG always has the full range");
+    if (options->hdr_nits <= 0)
+        return true;
+
+    if (options->given & OPTION_BIT(OPTION_SDR_WHITE))
+        return options_refuse(error, "--sdr-white and --hdr cannot be combined: HDR keeps the "
+                                     "light that its display can show");
+    if (png && options->depth && options->depth != 16)
+        return options_refuse(error, "--depth %u: an HDR PNG has 16 bits", options->depth);
+    if (options->to == OUTPUT_NV12 || options->depth == 8)
+        return options_refuse(error, "--hdr needs 10 bits: use .mkv, .mp4, .y4m or .p010; or .png");
+
+    if (!options->depth)
+        options->depth = png ? 16 : 10;
+    set_hdr(options);
     return true;
 }
 
@@ -250,21 +256,45 @@ bool options_take(struct options *options, const char *input, struct options_err
 
 /* --- For one kind of input --- */
 
+/* What the kind of the output allows. */
+static bool suit_picture_file(const struct options *options, struct options_error *error)
+{
+    const bool jpeg = picture_is_jpeg(options->output), hdr = options->hdr_nits > 0;
+    const char *colours = hdr ? "hdr" : "wide";
+    if (jpeg && options->depth > 8)
+        return options_refuse(error, "--depth %u: a JPEG has 8 bits", options->depth);
+    if (options->depth == 10)
+        return options_refuse(error, "--depth 10: a PNG has 8 or 16 bits");
+    if (hdr && options->depth == 8)
+        return options_refuse(error, "--depth 8: an HDR PNG has 16 bits");
+    if (options->quality && !jpeg)
+        return options_refuse(error, "--quality is for JPEG: name a .jpg output");
+
+    if (jpeg && (hdr || options->wide))
+        return options_refuse(error, "--%s: a JPEG has sRGB, and a gain map for HDR; use .png",
+                              colours);
+    if (options->alpha && jpeg)
+        return options_refuse(error, "--alpha: a JPEG has no alpha channel; use .png");
+    if (options->alpha && (hdr || options->wide))
+        return options_refuse(error, "--alpha and --%s cannot be combined", colours);
+    return true;
+}
+
 static bool suit_picture(struct options *options, struct options_error *error)
 {
     if (options->step)
         return options_refuse(error, "%s: not a video; cox-tonemap %s needs a video",
                               options->input, options_step_name(options->step));
-    const bool jpeg = picture_is_jpeg(options->output);
-    if (options->depth == 10 && !jpeg)
-        return options_refuse(error, "--depth 10: a PNG has 8 or 16 bits");
-    if (options->depth > 8 && jpeg)
-        return options_refuse(error, "--depth %u: a JPEG has 8 bits", options->depth);
-    if (options->alpha && jpeg)
-        return options_refuse(error, "--alpha: a JPEG has no alpha channel; use .png");
-    if (options->quality && !jpeg)
-        return options_refuse(error, "--quality is for JPEG: name a .jpg output");
+    if (!suit_picture_file(options, error))
+        return false;
 
+    const bool hdr = options->hdr_nits > 0;
+    if ((hdr || options->wide) && options->op == COX_OPERATOR_EXPOSURE)
+        return options_refuse(error, "--operator exposure writes sRGB only");
+    if (hdr) {
+        options->depth = 16;
+        set_hdr(options);
+    }
     if (!options->quality)
         options->quality = 90;
     if (!options->depth)

@@ -41,8 +41,8 @@ enum option_group {
     LONG(LAYER, "layer", required_argument, FOR_PICTURE)                           \
     LONG(SDR_WHITE, "sdr-white", required_argument, FOR_VIDEO | SETS_LOOK)         \
     LONG(HLG_PEAK, "hlg-peak", required_argument, FOR_VIDEO | SETS_LOOK)           \
-    LONG(HDR, "hdr", required_argument, FOR_VIDEO | SETS_LOOK)                     \
-    LONG(WIDE, "wide", no_argument, FOR_VIDEO | SETS_LOOK)                         \
+    LONG(HDR, "hdr", required_argument, SETS_LOOK)                                 \
+    LONG(WIDE, "wide", no_argument, SETS_LOOK)                                     \
     LONG(FULL_RANGE, "full-range", no_argument, FOR_VIDEO | SETS_LOOK)             \
     LONG(DITHER, "dither", required_argument, FOR_VIDEO | SETS_LOOK)               \
     LONG(GAMUT, "gamut", required_argument, FOR_VIDEO | SETS_LOOK)                 \

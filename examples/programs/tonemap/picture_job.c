@@ -7,6 +7,7 @@
 #include "files.h"
 #include "interrupt.h"
 #include "jobs.h"
+#include "media/half.h"
 #include "media/identity.h"
 #include "progress.h"
 #include "messages.h"
@@ -14,6 +15,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -39,8 +41,11 @@ struct job {
     const struct picture_format *format;
     struct devices devices;
     struct cox_tonemap_shape shape;
-    struct cox_tonemap_settings settings;
+    bool as_frame; /* it is mapped as a frame of video, for colours that pictures cannot have */
+    struct cox_video_shape frame_shape;
     struct cox_constants constants;
+    double light_stops;  /* exposure of the picture as HDR */
+    double light_peak;   /* its brightest light then, in multiples of SDR white */
     uint32_t slot_count; /* copies of the picture: one for each frame in flight */
     cox_buffer *in[COX_IN_FLIGHT_MAX];
     cox_buffer *out[COX_IN_FLIGHT_MAX];
@@ -72,6 +77,10 @@ static bool open_files(struct job *job)
     if (!picture_output_open(&job->output, options->output, job->format->width, job->format->height,
                              out_pixel(options), &error))
         return message_file_error(options->output, &error);
+    if (options->hdr_nits > 0)
+        picture_output_colours(job->output, PICTURE_PQ);
+    else if (options->wide)
+        picture_output_colours(job->output, PICTURE_WIDE);
     picture_output_aspect(job->output, job->format->aspect_width, job->format->aspect_height);
     return records_open(&job->records, options);
 }
@@ -86,19 +95,42 @@ static size_t out_pixel_bytes(const struct job *job)
     return job->shape.out == COX_PIXEL_RGBA8 ? 4 : 8;
 }
 
+/* The kernels of video write BT.2020 and PQ. They read half floats. */
+static void choose_frame_shape(struct job *job)
+{
+    const struct options *options = job->options;
+    const struct cox_tonemap_shape *shape = &job->shape;
+    job->frame_shape = (struct cox_video_shape){
+        .width = shape->width,
+        .height = shape->height,
+        .in = {.layout = COX_VIDEO_RGBA, .depth = 16, .range = COX_RANGE_FULL},
+        .out = {.layout = COX_VIDEO_RGBA, .depth = options->depth, .range = COX_RANGE_FULL},
+        .in_pitch_bytes = {shape->in_pitch_bytes},
+        .out_pitch_bytes = {shape->out_pitch_bytes},
+        .transfer = COX_TRANSFER_LINEAR,
+        .primaries = COX_PRIMARIES_BT709,
+        .op = options->op,
+        .desaturate_highlights = options->desaturate >= 0,
+        .encoding = options->hdr_nits > 0 ? COX_ENCODING_PQ : COX_ENCODING_SRGB,
+        .out_primaries = COX_OUT_BT2020};
+}
+
 /* Make the buffers. Frames in flight do not share memory, like the frames of a film. */
 static bool make_buffers(struct job *job)
 {
     const struct picture_format *format = job->format;
     job->shape = (struct cox_tonemap_shape){.width = format->width,
                                             .height = format->height,
-                                            .in = format->pixel,
+                                            .in = job->as_frame ? COX_PIXEL_RGBA_HALF
+                                                                : format->pixel,
                                             .out = out_pixel(job->options),
                                             .local = job->options->op == COX_OPERATOR_LOCAL};
     job->shape.in_pitch_bytes = cox_runtime_pitch_bytes(job->devices.runtime,
                                                         format->width * in_pixel_bytes(job));
     job->shape.out_pitch_bytes = cox_runtime_pitch_bytes(job->devices.runtime,
                                                          format->width * out_pixel_bytes(job));
+
+    choose_frame_shape(job);
 
     job->slot_count = job->options->in_flight;
     if (job->slot_count > job->options->repeat)
@@ -120,6 +152,27 @@ static bool make_buffers(struct job *job)
            message_status_error("cannot allocate memory for the picture", status);
 }
 
+/* Read a picture of floats, and round it to half. */
+static enum picture_read read_rounded(struct job *job, uint8_t *pixels, struct error *error)
+{
+    const size_t row_samples = (size_t)job->format->width * 4;
+    const size_t pitch_bytes = row_samples * sizeof(float);
+    float *exact = malloc(pitch_bytes * job->format->height);
+    if (!exact) {
+        error_set(error, "out of memory");
+        return PICTURE_READ_ERROR;
+    }
+
+    const enum picture_read result = picture_input_read(job->input, exact, pitch_bytes, error);
+    for (uint32_t y = 0; y < job->format->height && result == PICTURE_READ_FRAME; y++) {
+        uint16_t *row = (uint16_t *)(void *)(pixels + y * job->shape.in_pitch_bytes);
+        for (size_t i = 0; i < row_samples; i++)
+            row[i] = half_from_float(exact[y * row_samples + i]);
+    }
+    free(exact);
+    return result;
+}
+
 /* Read the picture once, and copy it. */
 static bool load_picture(struct job *job)
 {
@@ -129,12 +182,23 @@ static bool load_picture(struct job *job)
 
     const size_t pitch_bytes = job->shape.in_pitch_bytes;
     void *pixels = cox_buffer_data(job->in[0]);
-    if (picture_input_read(job->input, pixels, pitch_bytes, &error) != PICTURE_READ_FRAME)
+    const bool same = job->shape.in == job->format->pixel;
+    const enum picture_read result = same ? picture_input_read(job->input, pixels, pitch_bytes,
+                                                               &error)
+                                          : read_rounded(job, pixels, &error);
+    if (result != PICTURE_READ_FRAME)
         return message_file_error(job->options->input, &error);
 
     for (uint32_t i = 1; i < job->slot_count; i++)
         memcpy(cox_buffer_data(job->in[i]), pixels, pitch_bytes * job->format->height);
     return true;
+}
+
+/* The light of the picture as HDR. */
+static void set_light(struct job *job, const struct cox_tonemap_settings *settings)
+{
+    job->light_stops = (double)settings->exposure_stops;
+    job->light_peak = (double)settings->peak;
 }
 
 /* Find exposure and peak of the picture in a separate pass over all devices. */
@@ -145,6 +209,7 @@ static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
     cox_session *session = NULL;
     cox_buffer *histogram = NULL;
     struct cox_tonemap_analysis analysis;
+    struct cox_tonemap_settings light = *settings;
 
     cox_status status = cox_tonemap_analysis(&job->shape, &pipeline);
     params.pipeline = pipeline;
@@ -159,7 +224,15 @@ static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
 
     if (status == COX_OK) {
         cox_tonemap_read_analysis(cox_buffer_data(histogram), &analysis);
-        cox_tonemap_auto_exposure(&analysis, settings);
+
+        /* HDR keeps the light: its exposure makes up for no operator. */
+        light.op = COX_OPERATOR_LINEAR;
+        cox_tonemap_auto_exposure(&analysis, &light);
+        set_light(job, &light);
+        if (job->options->hdr_nits > 0)
+            light.op = settings->op, *settings = light;
+        else
+            cox_tonemap_auto_exposure(&analysis, settings);
         say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white), measured: log-average %.4g, peak "
             "%.4g\n",
             (double)settings->exposure_stops, (double)settings->peak * white_nits,
@@ -170,6 +243,21 @@ static bool analyse(struct job *job, struct cox_tonemap_settings *settings)
     cox_pipeline_destroy(&pipeline);
     cox_buffer_destroy(&histogram);
     return status == COX_OK || message_status_error("cannot analyse the picture", status);
+}
+
+/* The same settings for a frame of video, whose 1.0 is the light of the display's white. */
+static cox_status prepare_frame(struct job *job, const struct cox_tonemap_settings *settings)
+{
+    const struct options *options = job->options;
+    const double white = options->hdr_nits > 0 ? options->hdr_nits : white_nits;
+    const double gain = exp2((double)settings->exposure_stops) * white_nits / white;
+    const double peak_nits = (double)settings->peak * white_nits;
+    const struct cox_video_settings frame = {.sdr_white_nits = (float)white,
+                                             .peak_nits = (float)fmin(peak_nits, 1e6),
+                                             .gain = (float)fmin(fmax(gain, 0x1p-32), 0x1p32),
+                                             .desaturate = settings->desaturate,
+                                             .detail = settings->detail};
+    return cox_video_prepare(&job->frame_shape, &frame, &job->constants);
 }
 
 static bool choose_settings(struct job *job)
@@ -185,12 +273,14 @@ static bool choose_settings(struct job *job)
             return false;
     } else {
         settings.peak = (float)(options->peak_nits / white_nits);
+        set_light(job, &settings);
         say("exposure  %+.2f stops, peak %.0f cd/m2 (%.1f x white)\n", options->exposure_stops,
             options->peak_nits, (double)settings.peak);
     }
 
-    job->settings = settings;
-    cox_status status = cox_tonemap_prepare(&job->shape, &settings, &job->constants);
+    const cox_status status = job->as_frame
+                                  ? prepare_frame(job, &settings)
+                                  : cox_tonemap_prepare(&job->shape, &settings, &job->constants);
     return status == COX_OK || message_status_error("cannot prepare the operator", status);
 }
 
@@ -211,7 +301,8 @@ static cox_status create_session(struct job *job, int64_t device, cox_session **
         params.report_user = job->report;
     }
 
-    cox_status status = cox_tonemap_mapping(&job->shape, &pipeline);
+    cox_status status = job->as_frame ? cox_video_mapping(&job->frame_shape, false, &pipeline)
+                                      : cox_tonemap_mapping(&job->shape, &pipeline);
     params.pipeline = pipeline;
     if (status == COX_OK)
         status = cox_session_create(job->devices.runtime, &params, session);
@@ -492,8 +583,8 @@ static bool write_output(struct job *job, const cox_buffer *pixels,
                          &(const struct picture_light){.pixels = cox_buffer_data(job->in[0]),
                                                        .pitch_bytes = job->shape.in_pitch_bytes,
                                                        .pixel = job->shape.in,
-                                                       .gain = exp2f(job->settings.exposure_stops),
-                                                       .peak = job->settings.peak},
+                                                       .gain = (float)exp2(job->light_stops),
+                                                       .peak = (float)job->light_peak},
                          options->quality);
     if (!picture_output_write(job->output, cox_buffer_data(pixels), job->shape.out_pitch_bytes,
                               &error))
@@ -576,6 +667,7 @@ bool picture_job(const struct options *options)
 {
     struct job job = {
         .options = options,
+        .as_frame = options->wide,
         .flight = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}};
 
     interrupt_catch();

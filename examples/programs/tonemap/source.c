@@ -482,6 +482,8 @@ bool source_choose_shape(struct source *from)
     if (!format->light && shape->transfer == COX_TRANSFER_LINEAR)
         return message_error("--transfer linear is for half-float RGBA, but %s has integer samples",
                              options->input);
+    if (format->light && options->hdr_nits > 0) /* its 1.0 would be the display's peak */
+        return message_error("--hdr is not supported for half-float RGBA (%s)", options->input);
     source_set_target(from);
     return true;
 }

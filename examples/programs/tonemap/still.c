@@ -12,6 +12,10 @@ void still_describe(struct still *still, const struct video_format *format)
                             .turn = format->turn,
                             .pixel_bytes = format->pixel.depth > 8 ? 8 : 4,
                             .aspect = format->aspect};
+    if (format->colours.has_transfer)
+        still->colours = PICTURE_PQ;
+    else if (format->colours.has_primaries)
+        still->colours = PICTURE_WIDE;
     if (across)
         still->aspect = (struct video_rational){format->aspect.den, format->aspect.num};
 }
@@ -21,8 +25,9 @@ enum cox_pixel_out still_pixel(const struct still *still)
     return still->pixel_bytes == 8 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8;
 }
 
-void still_set_aspect(const struct still *still, struct picture_output *output)
+void still_say_format(const struct still *still, struct picture_output *output)
 {
+    picture_output_colours(output, still->colours);
     picture_output_aspect(output, still->aspect.num, still->aspect.den);
 }
 
@@ -33,7 +38,7 @@ bool still_open(struct still *still, const char *path, const struct video_format
     if (!picture_output_open(&still->output, path, still->width, still->height, still_pixel(still),
                              error))
         return false;
-    still_set_aspect(still, still->output);
+    still_say_format(still, still->output);
     return true;
 }
 

@@ -14,14 +14,16 @@ struct still {
     struct video_turn turn;
     size_t pixel_bytes;
     struct video_rational aspect; /* of a pixel */
+    enum picture_colours colours;
 };
 
 /* Set all fields but the output, for frames of `format`, which are RGBA. */
 void still_describe(struct still *still, const struct video_format *format);
 
-/* The samples of the PNG; and say in a PNG that is open how wide its pixels are. */
+/* The samples of the PNG; and say in a PNG that is open which colours they have and how wide its
+ * pixels are. */
 enum cox_pixel_out still_pixel(const struct still *still);
-void still_set_aspect(const struct still *still, struct picture_output *output);
+void still_say_format(const struct still *still, struct picture_output *output);
 
 /* Open `path` for frames of `format`, which are RGBA. Other fields of `still` are set even if it
  * fails. */

@@ -138,8 +138,9 @@ static bool begin_sheet(struct stills *stills, const struct video_format *format
     if (!picture_output_open(&stills->sheet, options->output, stills->sheet_width,
                              stills->sheet_height, still_pixel(&stills->one), error))
         return false;
-    if (options->scale)
-        still_set_aspect(&stills->one, stills->sheet);
+    if (!options->scale) /* cells of a chosen size have square pixels */
+        stills->one.aspect = (struct video_rational){0, 0};
+    still_say_format(&stills->one, stills->sheet);
     return true;
 }
 

@@ -318,6 +318,19 @@ Test(png, errors_leave_no_file)
     expect_files(0);
 }
 
+#ifdef COX_HAVE_JPEG
+Test(png, what_a_jpeg_cannot_hold_is_refused)
+{
+    struct picture_output *output;
+    cr_expect_not(picture_output_open(&output, in_folder("a.jpg"), 1, 1, COX_PIXEL_RGBA16, &said));
+    expect_said("8 bits");
+    cr_expect_not(picture_output_open(&output, in_folder("a.jpeg"), 65501, 1, COX_PIXEL_RGBA8, &said));
+    expect_said("65500 pixels");
+    cr_expect(output == NULL);
+    expect_files(0);
+}
+#endif
+
 Test(png, a_full_disk_is_told)
 {
     enum { SIDE = 256 };
