@@ -308,7 +308,7 @@ Test(png, errors_leave_no_file)
 {
     struct picture_output *output;
     uint8_t pixels[4] = {1, 2, 3, 255};
-    cr_expect_not(picture_output_open(&output, in_folder("a.jpg"), 1, 1, COX_PIXEL_RGBA8, &said));
+    cr_expect_not(picture_output_open(&output, in_folder("a.bmp"), 1, 1, COX_PIXEL_RGBA8, &said));
     expect_said(".png");
     cr_assert(picture_output_open(&output, in_folder("b.png"), 1, 1, COX_PIXEL_RGBA8, &said));
     cr_expect(picture_output_write(output, pixels, 4, &said));
