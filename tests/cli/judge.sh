@@ -41,15 +41,25 @@ for n in range(len(rest) // (size + 6)):
     out.write(b"FRAME\n" + luma + cb + cr)
 END
 }
-figure() { # NAME...: one of film.judge in a.json
+figure() { # NAME...: one of film.judge, or of a picture's judge, in a.json
     python3 -c 'import functools, json, sys
-print(functools.reduce(lambda at, name: at[name], sys.argv[1:], json.load(open("a.json"))["film"]["judge"]))' "$@"
+data = json.load(open("a.json"))
+print(functools.reduce(lambda at, name: at[name], sys.argv[1:], data.get("film", data)["judge"]))' "$@"
+}
+right() { # FILE REFERENCE [PEAK]: the figures in a.json are those of judge.py
+    equal "$(cat "$work/err")" ''
+    python3 "$source/tests/support/judge.py" "$@" >figures || fail 'no figures'
+    equal "$(python3 "$source/tests/support/judge.py" near a.json figures)" '' 'wrong figures'
 }
 judges() { # REFERENCE LIKE: the figures are those of judge.py for a.y4m and the y4m file LIKE
     run 0 "judged by $1" "$film" --judge "$1" -o a.y4m --stats a.json
-    equal "$(cat "$work/err")" ''
-    python3 "$source/tests/support/judge.py" a.y4m "$2" >figures || fail 'no figures'
-    equal "$(python3 "$source/tests/support/judge.py" near a.json figures)" '' 'wrong figures'
+    right a.y4m "$2"
+}
+
+refused() { # STATUS PATTERN WHAT ARGS...: as refuses, with the folder's files
+    files=$(ls)
+    denies "$@"
+    equal "$(ls)" "$files" 'files'
 }
 
 # --- Figures ---
@@ -94,9 +104,34 @@ else
     judges wide.mkv wide.y4m
     tagged bt2020nc bt2020 smpte2084 hdr.mkv
     run 1 'HDR' "$film" --judge hdr.mkv -o a.mkv
-    contains err '^cox-tonemap: hdr.mkv: is HDR video; --judge compares with SDR$'
+    contains err '^cox-tonemap: hdr.mkv: is HDR; --judge compares it with the output of --hdr only$'
     refute 'an output' [ -e a.mkv ]
+
+    # HDR and BT.2020, as the reference names them
+    run 0 'HDR' "$film" --hdr 600 --judge hdr.mkv -o h.y4m --stats a.json
+    cp b.offset.y4m h.ref.y4m
+    right h.y4m h.ref.y4m 600
+    refused 1 '^cox-tonemap: wide.mkv: is SDR, or does not name PQ; with --hdr' 'SDR' "$film" --judge wide.mkv --hdr 600
+    tagged bt2020nc bt2020 arib-std-b67 hlg.mkv
+    refused 1 '^cox-tonemap: hlg.mkv: is HLG; --judge compares PQ$' 'HLG' "$film" --judge hlg.mkv --hdr 600
+    run 0 'BT.2020 and the names of BT.709' "$film" --wide --judge small.mkv -o w.y4m --stats a.json
+    right w.y4m small.y4m
+    run 0 'a still and a film of PQ' "$film" --hdr 600 --judge hdr.mkv -o h.png --frame 0 --stats a.json --peak 1000
+    cp h.ref.y4m h.one.y4m
+    right h.png h.one.y4m 600
 fi
+
+# y4m has no names: it is what the mapped frames are.
+run 0 'HDR' "$film" --hdr 600 -o h.mine.y4m
+run 0 'HDR against itself' "$film" --hdr 600 --judge h.mine.y4m --stats a.json
+equal "$(figure de_itp max)" 0.0
+run 0 'HDR for another display' "$film" --hdr 300 --judge h.mine.y4m -o h.y4m --stats a.json
+right h.y4m h.mine.y4m 300
+run 0 'BT.2020' "$film" --wide -o w.mine.y4m
+run 0 'BT.2020 against itself' "$film" --wide --judge w.mine.y4m --stats a.json
+equal "$(figure de_itp max)" 0.0
+run 0 'another curve in BT.2020' "$film" --wide --judge w.mine.y4m -o w.y4m --stats a.json --operator reinhard
+right w.y4m w.mine.y4m
 
 # --- Which frames ---
 
@@ -128,6 +163,68 @@ contains err '^cox-tonemap: warning: long.y4m: goes on after the 12 frames of th
 run 0 'but only a part is mapped' "$film" --judge long.y4m $fixed --frames 12
 equal "$(cat "$work/err")" ''
 
+# --- Pictures and stills ---
+
+python3 "$source/tests/support/hdr_picture.py" make picture.pfm
+picture=picture.pfm
+run 0 'a picture' $picture -o grade.png --operator reinhard --depth 16
+run 0 'a picture against another mapping' $picture --judge grade.png -o a.png --stats a.json
+right a.png grade.png
+contains out '^judged    1 frame: dE ITP' '^banding ' '^clipped '
+lacks out '^flicker'
+run 0 'without an output' $picture --judge grade.png --operator reinhard --depth 16 --repeat 3
+contains out '^judged    1 frame: dE ITP 0.00 .* 0.00 at most$'
+lacks out '^written'
+run 0 'a picture in BT.2020' $picture --judge grade.png -o a.png --stats a.json --wide --operator clip
+right a.png grade.png
+run 0 'a picture in PQ' $picture -o hdr.png --hdr 1000
+run 0 'a picture in PQ against another' $picture --judge hdr.png -o a.png --hdr 500 --stats a.json
+right a.png hdr.png 500
+check 'clipped to the peak' [ "$(figure output clipped_white)" != 0.0 ]
+run 0 'a JPEG' $picture --judge grade.png -o a.jpg --peak 1000 ||
+    grep -q 'built without libjpeg' "$work/err"
+refused 1 '^cox-tonemap: hdr.png: is HDR; --judge' 'PQ' $picture --judge hdr.png -o a.png
+refused 1 '^cox-tonemap: grade.png: is SDR, or does not name PQ' 'sRGB' $picture --judge grade.png -o a.png --hdr 600
+refused 2 '^cox-tonemap: --judge and --alpha cannot be combined' 'alpha' $picture --judge grade.png -o a.png --alpha
+refused 1 '^cox-tonemap: grade.png: is 97 x 64, but the mapped frames are 64 x 48' 'another size' "$film" --judge grade.png
+refused 1 '^cox-tonemap: grade.png: input and output are the same' 'an output' $picture --judge grade.png -o grade.png
+photo() { python3 "$source/tests/support/photo.py" png "$@"; }
+photo sdr.png srgb bt709 16 rgb
+photo rgba.png srgb bt709 8 rgba
+photo linear.png linear bt709 16 rgb
+photo limited.png pq bt709 16 rgb limited
+photo pq.png pq bt709 16 rgb
+PYTHONPATH="$source/tests/support" python3 - <<'PY' # a profile instead of cICP: that of P3
+import zlib
+import gain_map, photo
+data = open("sdr.png", "rb").read()
+profile = b"p3\0\0" + zlib.compress(gain_map.profile_p3()[18:])
+open("icc.png", "wb").write(data[:33] + photo.chunk(b"iCCP", profile) + data[33:])
+open("cicp.png", "wb").write(data[:33] + photo.chunk(b"cICP", bytes((12, 13, 0, 1))) + data[33:])
+open("ycc.png", "wb").write(data[:33] + photo.chunk(b"cICP", bytes((1, 13, 1, 1))) + data[33:])
+PY
+refused 1 '^cox-tonemap: icc.png: its ICC profile is not that of sRGB' 'a profile' pq.png --judge icc.png
+refused 1 '^cox-tonemap: ycc.png: damaged PNG: its cICP names a matrix' 'a matrix' pq.png --judge ycc.png
+run 0 'P3' pq.png --judge cicp.png --stats a.json
+wide=$(figure de_itp mean)
+run 0 'sRGB' pq.png --judge sdr.png --stats a.json
+differ "$wide" "$(figure de_itp mean)" 'P3 and sRGB'
+run 0 'a picture of the size' pq.png --judge sdr.png -o a.png
+refused 1 '^cox-tonemap: rgba.png: has transparent parts' 'alpha' pq.png --judge rgba.png
+refused 1 '^cox-tonemap: linear.png: its transfer curve .linear. is not supported' 'light' pq.png --judge linear.png
+refused 1 '^cox-tonemap: limited.png: its codes are of the limited range' 'limited range' pq.png --judge limited.png
+head -c 200 sdr.png >cut.png
+refused 1 '^cox-tonemap: cut.png: damaged or truncated PNG' 'a cut PNG' pq.png --judge cut.png
+
+run 0 'a still' "$film" -o still.png --frame 2 $fixed
+run 0 'a still against itself' "$film" --judge still.png -o a.png --frame 2 $fixed --stats a.json
+equal "$(figure frames)" 1
+contains out ' 0.00 at most$'
+run 0 'another frame' "$film" --judge still.png -o a.png --frame 9 $fixed --stats a.json
+right a.png still.png
+run 0 'a film has more frames than a PNG' "$film" --judge still.png -o a.y4m $fixed
+contains err '^cox-tonemap: warning: still.png: ends 11 frames before the mapped film$'
+
 # --- Bad references ---
 
 head -c 30000 b.y4m >cut.y4m
@@ -138,24 +235,20 @@ whole a.y4m $frame8 12
 clean
 
 run 0 'another film' "$work/odd.y4m" -o odd.y4m
-refused() { # STATUS PATTERN WHAT ARGS...: as refuses, with the folder's files
-    files=$(ls)
-    denies "$@"
-    equal "$(ls)" "$files" 'files'
-}
 refused 1 '^cox-tonemap: odd.y4m: is 37 x 21, but the mapped frames are 64 x 48; .* same size$' 'another size' \
     "$film" --judge odd.y4m -o a.y4m
 run 0 'mapped to its size' "$film" --judge odd.y4m --scale 37x21 --frames 3
 refused 1 'no.y4m: cannot be opened' 'no file' "$film" --judge no.y4m -o a.y4m
 refused 1 '\.: ' 'a folder' "$film" --judge . -o a.y4m
 make_picture
-refused 1 'small.pfm: it is a picture, not a video' 'a picture' "$film" --judge "$work/small.pfm" -o a.y4m
+refused 1 'small.pfm: a picture, but not a PNG' 'a picture' "$film" --judge "$work/small.pfm" -o a.y4m
 head -c 20 odd.y4m >header
 refused 1 '^cox-tonemap: header: ' 'a part of a header' "$film" --judge header -o a.y4m
 refused 1 '^cox-tonemap: odd.y4m: input and output are the same' 'an output' "$work/odd.y4m" --judge odd.y4m -o odd.y4m
 refused 2 'only one of the input and --judge' 'standard input twice' - --judge - -o a.y4m
 refused 2 '^cox-tonemap: --judge takes one input, but 2' 'two films' "$film" "$film" --judge odd.y4m -o .
-refused 2 '^cox-tonemap: --judge is for video' 'a picture as input' "$work/small.pfm" --judge odd.y4m -o a.png
+refused 1 '^cox-tonemap: odd.y4m: is 37 x 21, but' 'a film as the reference of a picture' "$work/small.pfm" \
+    --judge odd.y4m -o a.png
 refused 2 '^cox-tonemap: --judge is not an option of' 'a piece' map "$film" --scene a --judge odd.y4m -o a.mkv
 refused 2 '^cox-tonemap: no output' 'a kind of output without its name' "$film" --judge odd.y4m --to mkv
 finish

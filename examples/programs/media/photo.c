@@ -183,6 +183,20 @@ bool photo_open(struct picture_input *input, const char *what, const struct cicp
     return true;
 }
 
+bool photo_open_coded(struct picture_input *input, const struct cicp *cicp, struct error *error)
+{
+    struct photo *photo = calloc(1, sizeof *photo);
+    if (!photo)
+        return error_set(error, "out of memory");
+
+    photo->orientation = 1;
+    input->state = photo;
+    input->format.pixel = COX_PIXEL_RGBA_HALF; /* of the same size as four codes */
+    input->format.primaries = cicp->primaries;
+    input->format.transfer = cicp->transfer;
+    return true;
+}
+
 struct photo_place photo_upright(const struct picture_input *input, uint8_t *pixels,
                                  size_t pitch_bytes, unsigned orientation)
 {

@@ -45,6 +45,9 @@ bool photo_primaries(unsigned number, struct primaries *out);
 bool photo_open(struct picture_input *input, const char *what, const struct cicp *cicp,
                 unsigned bits, unsigned rgb_bits, struct error *error);
 
+/* The same for an input whose codes are read. */
+bool photo_open_coded(struct picture_input *input, const struct cicp *cicp, struct error *error);
+
 /* Set the size of an input that is `width` x `height` as stored. */
 bool photo_size(struct picture_input *input, int64_t width, int64_t height, unsigned orientation,
                 struct error *error);

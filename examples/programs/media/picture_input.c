@@ -126,7 +126,8 @@ static const struct picture_kind *kind_of(const uint8_t *data, size_t bytes, str
 
 /* Owns `owned` from here on, also on failure. */
 static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t bytes, void *owned,
-                        enum picture_alpha alpha, const char *layer, struct error *error)
+                        enum picture_alpha alpha, const char *layer, bool coded,
+                        struct error *error)
 {
     struct picture_input *input = NULL;
     const struct picture_kind *kind = kind_of(data, bytes, error);
@@ -134,6 +135,10 @@ static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t 
         goto fail;
     if (layer && kind != &picture_kind_exr) {
         error_set(error, "only OpenEXR pictures have layers");
+        goto fail;
+    }
+    if (coded && kind != &picture_kind_png) {
+        error_set(error, "a picture, but not a PNG");
         goto fail;
     }
     input = calloc(1, sizeof *input);
@@ -144,6 +149,7 @@ static bool open_loaded(struct picture_input **out, const uint8_t *data, size_t 
 
     input->kind = kind;
     input->alpha = alpha;
+    input->coded = coded;
     input->layer = layer;
     input->data = data;
     input->bytes = bytes;
@@ -167,11 +173,11 @@ bool picture_input_open_memory(struct picture_input **out, const void *data, siz
                                enum picture_alpha alpha, const char *layer, struct error *error)
 {
     *out = NULL;
-    return open_loaded(out, data, bytes, NULL, alpha, layer, error);
+    return open_loaded(out, data, bytes, NULL, alpha, layer, false, error);
 }
 
-bool picture_input_open(struct picture_input **out, const char *path, enum picture_alpha alpha,
-                        const char *layer, struct error *error)
+static bool open_path(struct picture_input **out, const char *path, enum picture_alpha alpha,
+                      const char *layer, bool coded, struct error *error)
 {
     *out = NULL;
     uint8_t seen[PEEK_BYTES], *data = NULL;
@@ -198,7 +204,18 @@ bool picture_input_open(struct picture_input **out, const char *path, enum pictu
 
     if (strcmp(path, "-") != 0)
         close(fd);
-    return loaded && open_loaded(out, data, bytes, data, alpha, layer, error);
+    return loaded && open_loaded(out, data, bytes, data, alpha, layer, coded, error);
+}
+
+bool picture_input_open(struct picture_input **out, const char *path, enum picture_alpha alpha,
+                        const char *layer, struct error *error)
+{
+    return open_path(out, path, alpha, layer, false, error);
+}
+
+bool picture_input_open_coded(struct picture_input **out, const char *path, struct error *error)
+{
+    return open_path(out, path, PICTURE_ALPHA_STRAIGHT, NULL, true, error);
 }
 
 const struct picture_format *picture_input_format(const struct picture_input *input)

@@ -24,6 +24,7 @@ struct picture_input {
     const struct picture_kind *kind;
     struct picture_format format;
     enum picture_alpha alpha;
+    bool coded;          /* PNG: codes are read instead of light */
     const char *layer;   /* NULL = the main one */
     const uint8_t *data; /* the whole file */
     size_t bytes;

@@ -1,5 +1,5 @@
 /* PNG pictures in: PQ and HLG, as the chunk cICP says (PNG, third edition) or an ICC profile's tag
- * of that name.
+ * of that name; or the codes of any PNG.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "picture_kinds.h"
 
@@ -23,6 +23,7 @@ const struct picture_kind picture_kind_png = {
 #include "icc.h"
 #include "photo.h"
 
+#include <math.h>
 #include <png.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -94,6 +95,20 @@ static const uint8_t *find_chunk(const struct picture_input *input, const char *
     return NULL;
 }
 
+/* Whether the profile is sRGB, up to the rounding of usual profiles. */
+static bool is_srgb(const uint8_t *profile, size_t bytes)
+{
+    struct icc_rgb rgb, srgb;
+    bool same = icc_rgb(profile, bytes, &rgb);
+    icc_srgb(&srgb);
+
+    for (int i = 0; i < 9 && same; i++)
+        same = fabsf(rgb.matrix[i] - srgb.matrix[i]) < 0.01f;
+    for (int i = 0; i < 256 && same; i++)
+        same = fabsf(rgb.curve[i] - srgb.curve[i]) < 0.002f;
+    return same;
+}
+
 static void find_colours(const struct reading *reading, struct cicp *cicp)
 {
     static const char w3c_pq[] = "ITUR_2100_PQ_FULL"; /* before cICP, PQ was named so */
@@ -108,8 +123,12 @@ static void find_colours(const struct reading *reading, struct cicp *cicp)
     if (chunk && bytes == 4)
         *cicp = (struct cicp){chunk[0], chunk[1], chunk[2], chunk[3]};
     else if (png_get_iCCP(reading->png, reading->info, &name, &method, &profile, &length) &&
-             !icc_cicp(profile, length, cicp) && !strcmp(name, w3c_pq))
-        *cicp = (struct cicp){9, CICP_PQ, 0, true};
+             !icc_cicp(profile, length, cicp)) {
+        if (!strcmp(name, w3c_pq))
+            *cicp = (struct cicp){9, CICP_PQ, 0, true};
+        else if (reading->input->coded && !is_srgb(profile, length))
+            *cicp = (struct cicp){CICP_UNKNOWN, CICP_UNKNOWN, 0, true};
+    }
 }
 
 static bool read_header(struct reading *reading, struct picture_input *input)
@@ -127,8 +146,14 @@ static bool read_header(struct reading *reading, struct picture_input *input)
     if (cicp.matrix != 0)
         return error_set(error, "damaged PNG: its cICP names a matrix");
 
+    if (input->coded && !cicp.full_range)
+        return error_set(error, "its codes are of the limited range, which is not supported");
+
     /* Palettes and few bits are widened to 8 bits. */
-    if (!photo_open(input, "PNG", &cicp, bits, bits > 8 ? 16 : 8, error))
+    const bool opened = input->coded
+                            ? photo_open_coded(input, &cicp, error)
+                            : photo_open(input, "PNG", &cicp, bits, bits > 8 ? 16 : 8, error);
+    if (!opened)
         return false;
     struct photo *photo = input->state;
     if (png_get_eXIf_1(reading->png, reading->info, &exif_bytes, &exif))
@@ -188,9 +213,15 @@ static bool read_rows(struct reading *reading, struct picture_input *input, uint
         for (png_uint_32 y = 0; y < height; y++) {
             uint8_t *row = reading->memory + (passes > 1 ? y * row_bytes : 0);
             png_read_row(png, row, NULL);
-            if (pass == passes - 1)
-                photo_put(input, &photo->light, (const uint16_t *)(const void *)row, width,
-                          place.first + place.down * (ptrdiff_t)y, place.across);
+            if (pass < passes - 1)
+                continue;
+
+            uint8_t *to = place.first + place.down * (ptrdiff_t)y;
+            if (!input->coded)
+                photo_put(input, &photo->light, (const uint16_t *)(const void *)row, width, to,
+                          place.across);
+            for (png_uint_32 x = 0; x < width && input->coded; x++, to += place.across)
+                memcpy(to, row + (size_t)x * 8, 8);
         }
     png_read_end(png, NULL);
     return true;

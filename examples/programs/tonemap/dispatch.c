@@ -37,8 +37,9 @@ enum options_job dispatch_by_input(const struct options *options)
  * refuses it. Fails if the job depends on a file that cannot be read. */
 static bool choose_job(const struct options *options, enum options_job *job)
 {
+    const bool judged = options->judge && !strcmp(options->output, "null:"); /* of any kind */
     *job = OPTIONS_VIDEO;
-    if (options_want_video(options) || is_raw(options))
+    if ((options_want_video(options) && !judged) || is_raw(options))
         return true;
 
     const enum video_kind kind = video_kind_of(options->input);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "judge.h"
+#include "judge_reference.h"
 #include "messages.h"
-#include "source.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,13 +13,10 @@ enum judge_end { JUDGE_GOES_ON = 0, JUDGE_ENDED, JUDGE_FAILED, JUDGE_CANCELLED }
 
 struct judge {
     const struct options *options;
-    struct video_input *input;
+    struct judge_reference *reference;
     struct judge_measure *measure;
-    struct video_colours colours; /* of the last frame */
-    struct judge_frame frame;     /* of the reference */
-    void *memory[COX_VIDEO_PLANES_MAX];
-    uint64_t next;  /* the number of the reference's next frame */
-    uint64_t taken; /* mapped frames, compared or not */
+    struct judge_coding coding; /* of the reference's last frame */
+    uint64_t taken;             /* mapped frames, compared or not */
     uint64_t compared;
     enum judge_end end;
     struct error error; /* of JUDGE_FAILED */
@@ -27,111 +24,38 @@ struct judge {
 
 bool judge_open(struct judge **out, const struct options *options)
 {
-    const struct video_raw raw = {.memory_max = options->raw.memory_max};
-    struct error error;
     *out = NULL;
     if (!options->judge)
         return true;
 
-    struct judge *judge = calloc(1, sizeof *judge);
+    struct judge *judge = *out = calloc(1, sizeof *judge);
     if (!judge)
         return message_error("out of memory");
-    *out = judge;
     judge->options = options;
-    if (!video_input_open(&judge->input, options->judge, &raw, &error))
-        return message_file_error(options->judge, &error);
-
-    if (options->no_cache)
-        video_input_without_cache(judge->input);
-    return true;
+    return judge_reference_open(&judge->reference, options);
 }
 
-/* --- The reference's frames --- */
-
-/* Follow the colours of the reference. Unnamed ones are those of HD video: BT.709, limited range.
- * False if it is no SDR. */
-static bool follow(struct judge *judge, const struct video_colours *colours, struct error *error)
-{
-    const struct video_format *format = video_input_format(judge->input);
-    struct judge_coding coding = {.pixel = format->pixel,
-                                  .primaries = COX_PRIMARIES_BT709,
-                                  .srgb = !strcmp(colours->other_transfer, "iec61966-2-1")};
-    if (colours->has_transfer)
-        return error_set(error, "is HDR video; --judge compares with SDR");
-    if (*colours->other_primaries)
-        return error_set(error, "its primaries (%s) are not supported", colours->other_primaries);
-
-    coding.pixel.range = colours->range;
-    if (colours->has_primaries) {
-        coding.primaries = colours->primaries;
-        coding.matrix = colours->matrix;
-    }
-    judge->colours = *colours;
-    judge_measure_set(judge->measure, JUDGE_REFERENCE, &coding);
-    return true;
-}
-
-/* Memory for a frame of the reference. */
-static bool make_frame(struct judge *judge)
-{
-    const struct video_format *format = video_input_format(judge->input);
-    struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
-    const uint32_t count = cox_video_planes(&format->pixel, format->width, format->height, planes);
-
-    for (uint32_t p = 0; p < count; p++) {
-        judge->frame.pitch_bytes[p] = video_row_bytes(&format->pixel, &planes[p]);
-        judge->memory[p] = malloc(judge->frame.pitch_bytes[p] * planes[p].rows);
-        judge->frame.planes[p] = judge->memory[p];
-        if (!judge->memory[p])
-            return message_error("out of memory");
-    }
-    return true;
-}
-
-bool judge_begin(struct judge *judge, const struct video_format *target, enum cox_encoding encoding)
+bool judge_begin(struct judge *judge, const struct video_format *target, enum cox_encoding encoding,
+                 double peak_nits)
 {
     if (!judge)
         return true;
 
-    const char *path = judge->options->judge;
-    const struct video_format *format = video_input_format(judge->input);
+    const bool wide = target->colours.has_primaries;
     const struct judge_coding coding = {.pixel = target->pixel,
-                                        .primaries = COX_PRIMARIES_BT709,
-                                        .srgb = encoding == COX_ENCODING_SRGB};
-    struct error error;
-    if (format->width != target->width || format->height != target->height)
-        return message_error("%s: is %u x %u, but the mapped frames are %u x %u; they can only be "
-                             "compared at the same size",
-                             path, format->width, format->height, target->width, target->height);
+                                        .primaries = wide ? COX_PRIMARIES_BT2020
+                                                          : COX_PRIMARIES_BT709,
+                                        .curve = encoding,
+                                        .peak_nits = peak_nits};
+    if (!judge_reference_begin(judge->reference, target, &coding, &judge->coding))
+        return false;
 
     judge->measure = judge_measure_create(target->width, target->height);
     if (!judge->measure)
         return message_error("out of memory");
-
     judge_measure_set(judge->measure, JUDGE_OUTPUT, &coding);
-    return make_frame(judge) &&
-           (follow(judge, &format->colours, &error) || message_file_error(path, &error));
-}
-
-/* Read frame `number`. */
-static enum video_read read_frame(struct judge *judge, uint64_t number, struct error *error)
-{
-    enum video_read result = VIDEO_READ_FRAME;
-    if (number > judge->next)
-        result = video_input_skip(judge->input, number - judge->next, error);
-    if (result == VIDEO_READ_FRAME)
-        result = video_input_read(judge->input, judge->memory, judge->frame.pitch_bytes, error);
-    if (result != VIDEO_READ_FRAME)
-        return result;
-
-    struct error why;
-    const struct video_colours *colours = &video_input_frame(judge->input)->colours;
-    judge->next = number + 1;
-    if (video_colours_equal(colours, &judge->colours) || follow(judge, colours, &why))
-        return VIDEO_READ_FRAME;
-
-    error_set(error, "frame %" PRIu64 " (the first is 0): %s", number, why.text);
-    return VIDEO_READ_ERROR;
+    judge_measure_set(judge->measure, JUDGE_REFERENCE, &judge->coding);
+    return true;
 }
 
 static enum judge_end end_of(enum video_read result)
@@ -154,13 +78,17 @@ void judge_take(struct judge *judge, uint64_t number, const void *const planes[]
     if (!judge)
         return;
 
+    struct judge_frame frames[JUDGE_SIDES];
+    bool recoded = false;
     judge->taken++;
     if (!judge->end)
-        judge->end = end_of(read_frame(judge, number, &judge->error));
+        judge->end = end_of(judge_reference_read(judge->reference, number, &frames[JUDGE_REFERENCE],
+                                                 &judge->coding, &recoded, &judge->error));
     if (judge->end)
         return;
 
-    struct judge_frame frames[JUDGE_SIDES] = {[JUDGE_REFERENCE] = judge->frame};
+    if (recoded)
+        judge_measure_set(judge->measure, JUDGE_REFERENCE, &judge->coding);
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++) {
         frames[JUDGE_OUTPUT].planes[p] = planes[p];
         frames[JUDGE_OUTPUT].pitch_bytes[p] = pitch_bytes[p];
@@ -172,7 +100,7 @@ void judge_take(struct judge *judge, uint64_t number, const void *const planes[]
 void judge_cancel(struct judge *judge)
 {
     if (judge)
-        video_input_cancel(judge->input);
+        judge_reference_cancel(judge->reference);
 }
 
 /* --- Results --- */
@@ -196,7 +124,7 @@ static bool has_more(struct judge *judge)
     if (judge->end || !judge->compared)
         return false;
 
-    return video_input_skip(judge->input, 1, &judge->error) == VIDEO_READ_FRAME;
+    return judge_reference_goes_on(judge->reference);
 }
 
 bool judge_finish(struct judge *judge, bool whole)
@@ -206,7 +134,7 @@ bool judge_finish(struct judge *judge, bool whole)
 
     const char *path = judge->options->judge;
     const uint64_t missing = judge->taken - judge->compared;
-    bool good = source_input_sound(judge->input, path, judge->options->strict);
+    bool good = judge_reference_sound(judge->reference);
     if (judge->end == JUDGE_FAILED)
         return message_file_error(path, &judge->error);
     if (judge->end == JUDGE_ENDED && !judge->compared)
@@ -252,10 +180,8 @@ void judge_close(struct judge **judge)
     if (!*judge)
         return;
 
-    video_input_close(&(*judge)->input);
+    judge_reference_close(&(*judge)->reference);
     judge_measure_destroy(&(*judge)->measure);
-    for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
-        free((*judge)->memory[p]);
     free(*judge);
     *judge = NULL;
 }

@@ -1,5 +1,5 @@
-/* --judge: each mapped frame is compared with the frame of the same number in a reference, an SDR
- * video. judge_measure.h says what is measured.
+/* --judge: each mapped frame is compared with the frame of the same number in a reference, a video or
+ * a PNG (judge_reference.h). judge_measure.h says what is measured.
  *
  * Reading the reference never ends the film: a reference that cannot be read on ends the
  * comparison, and judge_finish says so.
@@ -17,9 +17,10 @@ struct judge;
  * printing why, and functions accept NULL. */
 bool judge_open(struct judge **judge, const struct options *options);
 
-/* The mapped frames have this format and encoding. The reference must have the same size. */
-bool judge_begin(struct judge *judge, const struct video_format *target,
-                 enum cox_encoding encoding);
+/* The mapped frames have this format, with its colours, and encoding; PQ is for a display of
+ * `peak_nits`. The reference must have the same size, and be HDR if they are. */
+bool judge_begin(struct judge *judge, const struct video_format *target, enum cox_encoding encoding,
+                 double peak_nits);
 
 /* Compare a mapped frame with frame `number` of the reference; the numbers rise. */
 void judge_take(struct judge *judge, uint64_t number, const void *const planes[],

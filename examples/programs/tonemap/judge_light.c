@@ -10,9 +10,9 @@
 static const double white_nits = 100;
 
 /* The curve of the display has equal steps of the signal. That of PQ has 128 steps in each of the
- * octaves from 2^-32, which counts as black, to 2. A float's exponent and its first seven bits are
+ * octaves from 2^-32, which counts as black, to 2^8. A float's exponent and its first seven bits are
  * the place in it. */
-enum { CURVE_STEPS = 4096, OCTAVES = 33, OCTAVE_STEPS = 128, PQ_FIRST = (127 - 32) * OCTAVE_STEPS };
+enum { CURVE_STEPS = 4096, OCTAVES = 40, OCTAVE_STEPS = 128, PQ_FIRST = (127 - 32) * OCTAVE_STEPS };
 
 /* Where the samples of a component are. */
 struct component {
@@ -27,6 +27,7 @@ struct judge_light {
     uint32_t sample_bytes, shift;
     struct component components[3]; /* Y', Cb, Cr or R', G', B' */
     float cr_to_r, cb_to_g, cr_to_g, cb_to_b;
+    float white;     /* the signal that counts as clipped, to half a code of 8 bits */
     float luma[3];   /* the weights of R', G' and B' */
     float to_lms[9]; /* from the light of R, G, B */
     float curve[CURVE_STEPS + 2];
@@ -44,18 +45,29 @@ static double pq_of(double nits)
     return pow((c1 + c2 * light) / (1 + c3 * light), m2);
 }
 
-static double light_of(double signal, bool srgb)
+static double pq_nits(double signal)
 {
-    if (!srgb)
-        return pow(signal, 2.4);
-
-    return signal <= 0.04045 ? signal / 12.92 : pow((signal + 0.055) / 1.055, 2.4);
+    const double m1 = 2610.0 / 16384, m2 = 2523.0 / 32, c1 = 3424.0 / 4096, c2 = 2413.0 / 128,
+                 c3 = 2392.0 / 128, power = pow(signal, 1 / m2);
+    return 10000 * pow(fmax(power - c1, 0) / (c2 - c3 * power), 1 / m1);
 }
 
-static void fill_curve(struct judge_light *light, bool srgb)
+static double light_of(double signal, enum cox_encoding curve)
+{
+    switch (curve) {
+    case COX_ENCODING_PQ:
+        return pq_nits(fmin(signal, 1)) / white_nits;
+    case COX_ENCODING_SRGB:
+        return signal <= 0.04045 ? signal / 12.92 : pow((signal + 0.055) / 1.055, 2.4);
+    default:
+        return pow(signal, 2.4);
+    }
+}
+
+static void fill_curve(struct judge_light *light, enum cox_encoding curve)
 {
     for (int i = 0; i < CURVE_STEPS + 2; i++)
-        light->curve[i] = (float)light_of((double)i / CURVE_STEPS, srgb);
+        light->curve[i] = (float)light_of((double)i / CURVE_STEPS, curve);
 }
 
 static void fill_pq(struct judge_light *light)
@@ -195,7 +207,10 @@ void judge_light_set(struct judge_light *light, const struct judge_coding *codin
     place_components(light, &coding->pixel);
     set_matrix(light, coding);
     set_primaries(light, coding->primaries);
-    fill_curve(light, coding->srgb);
+    fill_curve(light, coding->curve);
+    light->white = 254.5F / 255;
+    if (coding->curve == COX_ENCODING_PQ)
+        light->white = (float)(pq_of(coding->peak_nits) - 0.5 / 255);
 }
 
 /* --- Rows --------------------------------------------------------------------------------------
@@ -269,7 +284,7 @@ static void count_clipped(const struct judge_light *light, struct judge_row *row
 {
     const float *restrict r = light->loaded[0], *restrict g = light->loaded[1],
                           *restrict b = light->loaded[2];
-    const float black = 0.5F / 255, white = 254.5F / 255;
+    const float black = 0.5F / 255, white = light->white;
     const size_t width = light->width;
     int bright = 0, dark = 0;
 

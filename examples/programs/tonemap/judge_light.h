@@ -1,7 +1,7 @@
-/* SDR frames as a display shows them: rows of samples become I, T and P (ITU-R BT.2124).
+/* Frames as a display shows them: rows of samples become I, T and P (ITU-R BT.2124).
  *
  * Light is that of BT.1886 with white at 100 cd/m2 and black at 0, the reference display of BT.2124
- * for SDR; frames coded as sRGB (stills) have its curve. Chroma of 4:2:0 and 4:2:2 is repeated.
+ * for SDR; frames coded as sRGB (stills) have its curve. PQ is absolute. Chroma of 4:2:0 and 4:2:2 is repeated.
  * The tables are rounded to float, and all other steps are exact operations of IEEE 754 in a fixed
  * order, so that every machine gets the same numbers.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -17,7 +17,8 @@ struct judge_coding {
     struct cox_video_format pixel; /* any layout but V210 */
     enum cox_primaries primaries;
     enum cox_matrix matrix; /* of Y'CbCr; auto follows the primaries */
-    bool srgb;              /* the curve of sRGB; else BT.1886 */
+    enum cox_encoding curve;
+    double peak_nits; /* of PQ's display */
 };
 
 struct judge_frame {
@@ -28,7 +29,7 @@ struct judge_frame {
 /* Luma in 1/64 of the codes of limited range with 8 bits, from black on. */
 enum { JUDGE_LUMA_UNITS = 64 };
 
-/* A row of pixels. The counts grow with each row. */
+/* A row of pixels. The counts grow with each row. In PQ the display's peak counts instead of 1. */
 struct judge_row {
     float *i, *t, *p;
     int32_t *luma;

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A histogram of dE ITP in hundredths; SDR has no difference of more than 655. */
-enum { BINS = 65536, BINS_PER_UNIT = 100 };
+/* A histogram of dE ITP in hundredths; there is no difference of more than 1310. */
+enum { BINS = 131072, BINS_PER_UNIT = 100 };
 
 enum {
     PLATEAU = 8, /* pixels */

@@ -7,7 +7,8 @@
  *             equal Y' that differ by half a code to 4 codes of 8 bits. Cf. Y. Wang et al., "A
  *             perceptual visibility metric for banding artifacts", ICIP 2016: edges between uniform
  *             segments
- *   clipped   share of pixels with R', G' or B' at 1 (white) and at 0 (black)
+ *   clipped   share of pixels with R', G' or B' at 1 (white; in PQ the display's peak) and at 0
+ *             (black)
  *
  * Thread-safety: from one thread at a time.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -261,6 +261,8 @@ static bool suit_picture_file(const struct options *options, struct options_erro
 {
     const bool jpeg = picture_is_jpeg(options->output), hdr = options->hdr_nits > 0;
     const char *colours = hdr ? "hdr" : "wide";
+    if (options->judge && options->alpha)
+        return options_refuse(error, "--judge and --alpha cannot be combined");
     if (jpeg && options->depth > 8)
         return options_refuse(error, "--depth %u: a JPEG has 8 bits", options->depth);
     if (options->depth == 10)

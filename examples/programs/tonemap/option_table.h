@@ -75,7 +75,7 @@ enum option_group {
     LONG(REPEAT, "repeat", required_argument, FOR_PICTURE)                         \
     LONG(STATS, "stats", required_argument, IN_MAP)                                \
     LONG(TRACE, "trace", required_argument, IN_MAP)                                \
-    LONG(JUDGE, "judge", required_argument, FOR_VIDEO)                             \
+    LONG(JUDGE, "judge", required_argument, 0)                                     \
     LONG(VERIFY, "verify", optional_argument, IN_PIECES)                           \
     LONG(CHECK_KERNELS, "check-kernels", no_argument, IN_PIECES)                   \
     LONG(HASH, "hash", no_argument, IN_MAP)                                        \

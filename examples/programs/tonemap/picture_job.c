@@ -7,6 +7,7 @@
 #include "files.h"
 #include "interrupt.h"
 #include "jobs.h"
+#include "judge.h"
 #include "media/half.h"
 #include "media/identity.h"
 #include "progress.h"
@@ -36,7 +37,8 @@ struct flight {
 struct job {
     const struct options *options;
     struct picture_input *input;
-    struct picture_output *output;
+    struct picture_output *output; /* NULL = the picture is only judged */
+    struct judge *judge;           /* NULL = no comparison */
     struct records records;
     const struct picture_format *format;
     struct devices devices;
@@ -62,6 +64,19 @@ static enum cox_pixel_out out_pixel(const struct options *options)
     return options->depth == 16 ? COX_PIXEL_RGBA16 : COX_PIXEL_RGBA8;
 }
 
+static bool begin_judge(struct job *job)
+{
+    const struct options *options = job->options;
+    const bool hdr = options->hdr_nits > 0;
+    const struct video_format target = {
+        .width = job->format->width,
+        .height = job->format->height,
+        .pixel = {.layout = COX_VIDEO_RGBA, .depth = options->depth, .range = COX_RANGE_FULL},
+        .colours = {.has_primaries = options->wide, .primaries = COX_PRIMARIES_BT2020}};
+    return judge_begin(job->judge, &target, hdr ? COX_ENCODING_PQ : COX_ENCODING_SRGB,
+                       options->hdr_nits);
+}
+
 /* Find errors of the files before any device works. */
 static bool open_files(struct job *job)
 {
@@ -71,8 +86,10 @@ static bool open_files(struct job *job)
     if (!picture_input_open(&job->input, options->input, options->alpha, options->layer, &error))
         return message_file_error(options->input, &error);
     job->format = picture_input_format(job->input);
-    if (!files_differ(options))
+    if (!files_differ(options) || !judge_open(&job->judge, options) || !begin_judge(job))
         return false;
+    if (options->judge && !strcmp(options->output, "null:"))
+        return records_open(&job->records, options);
 
     if (!picture_output_open(&job->output, options->output, job->format->width, job->format->height,
                              out_pixel(options), &error))
@@ -573,12 +590,17 @@ static void print_summary(struct job *job, const uint64_t *single_device_ns)
     devices_print_late(job->options, job->report);
 }
 
-/* Write the output. It gets its name when it is whole. */
+/* Write the output, if any. It gets its name when it is whole. */
 static bool write_output(struct job *job, const cox_buffer *pixels,
                          const struct report_about *about)
 {
     const struct options *options = job->options;
     struct error error;
+    if (!job->output) {
+        records_write(&job->records, job->report, about);
+        return records_finish(&job->records, options);
+    }
+
     picture_output_light(job->output,
                          &(const struct picture_light){.pixels = cox_buffer_data(job->in[0]),
                                                        .pitch_bytes = job->shape.in_pitch_bytes,
@@ -606,6 +628,9 @@ static bool deliver(struct job *job)
     const bool print_hash = options->hash || options->verbose;
     struct devices_text text;
     struct report_about about;
+    struct judge_figures figures;
+    const void *const planes[COX_VIDEO_PLANES_MAX] = {cox_buffer_data(last)};
+    const size_t pitch_bytes[COX_VIDEO_PLANES_MAX] = {job->shape.out_pitch_bytes};
     uint64_t hash = 0;
     devices_describe(&job->devices, &job->info, &text, &about);
     print_summary(job, text.single_device_ns);
@@ -617,12 +642,17 @@ static bool deliver(struct job *job)
     if (print_hash)
         say("hash      %016" PRIx64 "  %s\n", hash, devices_arithmetic(&job->devices));
 
+    judge_take(job->judge, 0, planes, pitch_bytes);
+    if (judge_figures(job->judge, &figures))
+        about.judged = &figures;
+    judge_print(job->judge);
     if (!write_output(job, last, &about))
         return false;
-    say("written   %s (%u x %u, %d bit)\n", options->output, job->format->width,
-        job->format->height, (int)options->depth);
+    if (job->output)
+        say("written   %s (%u x %u, %d bit)\n", options->output, job->format->width,
+            job->format->height, (int)options->depth);
     devices_print_trouble(&job->devices, &job->info);
-    return true;
+    return judge_finish(job->judge, true);
 }
 
 static bool run(struct job *job)
@@ -658,6 +688,7 @@ static void clean_up(struct job *job)
     picture_output_abandon(&job->output);
     records_abandon(&job->records);
     picture_input_close(&job->input);
+    judge_close(&job->judge);
 
     pthread_cond_destroy(&job->flight.changed);
     pthread_mutex_destroy(&job->flight.lock);

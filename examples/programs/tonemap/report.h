@@ -93,7 +93,6 @@ struct report_film {
     const struct report_scene *scenes;        /* NULL = the curve was fixed */
     uint64_t scene_count;
     uint64_t cuts;
-    const struct judge_figures *judged; /* NULL = there is no reference */
 };
 
 struct report_about {
@@ -104,7 +103,8 @@ struct report_about {
     uint32_t device_count;
     const struct report_device *devices;
     const uint64_t *single_device_ns;
-    const struct report_film *film; /* NULL = a picture */
+    const struct report_film *film;     /* NULL = a picture */
+    const struct judge_figures *judged; /* NULL = there is no reference */
 };
 
 /* Whether a frame's band is the first one of a pass other than the first. */

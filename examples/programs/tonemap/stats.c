@@ -143,7 +143,8 @@ static void write_judge(struct json *json, const struct judge_figures *figures)
     json_close_object(json);
 }
 
-static void write_film(struct json *json, const struct report_film *film)
+static void write_film(struct json *json, const struct report_film *film,
+                       const struct judge_figures *judged)
 {
     double fps = 0;
     if (film->total_ns > film->start_ns)
@@ -169,8 +170,8 @@ static void write_film(struct json *json, const struct report_film *film)
         json_null(json);
     if (film->scenes)
         json_member_unsigned(json, "cuts", film->cuts);
-    if (film->judged)
-        write_judge(json, film->judged);
+    if (judged)
+        write_judge(json, judged);
     json_close_object(json);
 }
 
@@ -193,7 +194,9 @@ void stats_write(struct report *report, const struct report_about *about, FILE *
 
     write_summary(&json, report, &summary);
     if (about->film)
-        write_film(&json, about->film);
+        write_film(&json, about->film, about->judged);
+    else if (about->judged)
+        write_judge(&json, about->judged);
     json_close_object(&json);
     json_end(&json);
 }

@@ -773,8 +773,6 @@ static bool deliver(struct job *job)
     devices_add_trouble(&job->info, &analysis);
 
     describe_film(job, &film);
-    if (judge_figures(job->judge, &figures))
-        film.judged = &figures;
     if (job->film.submitted) {
         print_summary(job, &film);
         if (!job->output_failed)
@@ -783,6 +781,8 @@ static bool deliver(struct job *job)
     }
     devices_describe(&job->devices, &job->info, &text, &about);
     about.film = &film;
+    if (judge_figures(job->judge, &figures))
+        about.judged = &figures;
     records_write(&job->records, job->report, &about);
     const bool judged = judge_finish(job->judge, good && !job->from.plan.frames);
     return records_finish(&job->records, job->options) && good && judged;
@@ -794,7 +794,8 @@ static bool prepare(struct job *job)
     const struct options *options = job->options;
     if (!options->scenes)
         source_choose_light(&job->from);
-    return judge_begin(job->judge, &job->from.target, job->from.plan.shape.encoding) &&
+    const double peak_nits = (double)job->from.plan.settings.sdr_white_nits; /* of PQ */
+    return judge_begin(job->judge, &job->from.target, job->from.plan.shape.encoding, peak_nits) &&
            open_finished(job) && records_open(&job->records, options) &&
            devices_start(&job->devices, options) &&
            look_table_use(&job->look, job->devices.runtime, &job->from.plan) && start_film(job);
