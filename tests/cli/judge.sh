@@ -198,7 +198,9 @@ PYTHONPATH="$source/tests/support" python3 - <<'PY' # a profile instead of cICP:
 import zlib
 import gain_map, photo
 data = open("sdr.png", "rb").read()
-profile = b"p3\0\0" + zlib.compress(gain_map.profile_p3()[18:])
+profile = bytearray(gain_map.profile_p3()[18:])
+profile[36:40] = b"acsp"  # without it libpng drops the profile
+profile = b"p3\0\0" + zlib.compress(profile)
 open("icc.png", "wb").write(data[:33] + photo.chunk(b"iCCP", profile) + data[33:])
 open("cicp.png", "wb").write(data[:33] + photo.chunk(b"cICP", bytes((12, 13, 0, 1))) + data[33:])
 open("ycc.png", "wb").write(data[:33] + photo.chunk(b"cICP", bytes((1, 13, 1, 1))) + data[33:])
