@@ -191,6 +191,7 @@ bool photo_open_coded(struct picture_input *input, const struct cicp *cicp, stru
 
     photo->orientation = 1;
     input->state = photo;
+    snprintf(input->format.text, sizeof input->format.text, "codes");
     input->format.pixel = COX_PIXEL_RGBA_HALF; /* of the same size as four codes */
     input->format.primaries = cicp->primaries;
     input->format.transfer = cicp->transfer;

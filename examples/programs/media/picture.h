@@ -31,7 +31,7 @@ struct picture_format {
     enum cox_pixel_in pixel;
     bool alpha; /* the file has an alpha channel, and the caller asked for it */
     uint32_t aspect_width, aspect_height; /* of a pixel; 0 = unknown */
-    unsigned primaries, transfer; /* of a coded picture, see picture_input_open_coded */
+    unsigned primaries, transfer;         /* of a coded picture, see picture_input_open_coded */
     uint64_t frames;
     uint64_t file_bytes;
     char text[160]; /* for people: "OpenEXR, half, PIZ" */
@@ -50,7 +50,9 @@ bool picture_input_open(struct picture_input **out, const char *path, enum pictu
  * and a PNG that names nothing are sRGB: 1 and 13. Otherwise as picture_input_open. */
 bool picture_input_open_coded(struct picture_input **out, const char *path, struct error *error);
 
-/* The same as picture_input_open from memory, which must stay until the input is closed. */
+/* The same from memory, which must stay until the input is closed. */
+bool picture_input_open_coded_memory(struct picture_input **out, const void *data, size_t bytes,
+                                     struct error *error);
 bool picture_input_open_memory(struct picture_input **out, const void *data, size_t bytes,
                                enum picture_alpha alpha, const char *layer, struct error *error);
 

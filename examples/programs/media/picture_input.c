@@ -176,6 +176,13 @@ bool picture_input_open_memory(struct picture_input **out, const void *data, siz
     return open_loaded(out, data, bytes, NULL, alpha, layer, false, error);
 }
 
+bool picture_input_open_coded_memory(struct picture_input **out, const void *data, size_t bytes,
+                                     struct error *error)
+{
+    *out = NULL;
+    return open_loaded(out, data, bytes, NULL, PICTURE_ALPHA_STRAIGHT, NULL, true, error);
+}
+
 static bool open_path(struct picture_input **out, const char *path, enum picture_alpha alpha,
                       const char *layer, bool coded, struct error *error)
 {

@@ -19,7 +19,7 @@ const char option_help[] =
     "                      OpenEXR, Radiance .hdr, PFM; HDR in PNG, AVIF, HEIC, JPEG XL, and JPEG with\n"
     "                      a gain map. Detected by content. - is standard input\n"
     "  -o, --output FILE   video: .mkv, .mp4, .y4m, .nv12, .p010, .png (stills) or null: (no output);\n"
-    "                      picture: .png, .jpg (HDR). - is standard output. A folder: one file there per input\n"
+    "                      picture: .png, .jpg (HDR). - is standard output. A folder: one file per input\n"
     "  --to KIND           video: mkv, mp4, y4m, nv12, p010, png or null (default: by the output's name)\n"
     "\n"
     "Finished files (.mkv, .mp4), with the input's sound and subtitles:\n"
