@@ -56,6 +56,9 @@ CASES = [
     tonemap("exr", ["pic.exr", "-o", "out.png"], ["pic.exr"], {"out.png": "bytes"}, before={"out.png": "older.png"}),
     tonemap("pfm", ["pic.pfm", "-o", "out.png", "--operator", "local", "--verify"], ["pic.pfm"], {"out.png": "bytes"}),
     tonemap("hdr", ["pic.hdr", "-o", "out.png", "--stats", "s.json"], ["pic.hdr"], {"out.png": "bytes", "s.json": "json"}),
+    tonemap("jpeg", ["pic.pfm", "-o", "out.jpg"], ["pic.pfm"], {"out.jpg": "bytes"}),
+    tonemap("judge-png", ["pic.pfm", "-o", "out.png", "--hdr", "600", "--judge", "hdr.png"],
+            ["pic.pfm", "hdr.png"], {"out.png": "bytes"}),
     tonemap("batch", ["film.y4m", "pic.pfm", "-o", "sdr/"], ["film.y4m", "pic.pfm"],
             {"sdr/film.mkv": "film", "sdr/pic.png": "bytes"}, folders=["sdr"], again=1),
     tonemap("analyse", ["analyse", "film.y4m", "--share", "1/2", "-o", "1.part"], ["film.y4m"], {"1.part": "bytes"}),
@@ -189,6 +192,7 @@ def prepare(folder, program):
                     *CPU, *(FFV1 if end == "mkv" else []))
     program("cox-tonemap", "film.mkv", "-o", "older.mkv", "--frames", "1", *CPU, *FFV1)
     program("cox-tonemap", "pic.pfm", "-o", "older.png", *CPU)
+    program("cox-tonemap", "pic.pfm", "-o", "hdr.png", "--hdr", "1000", *CPU)
     (folder / "older.json").write_text("{}")
     for name in ("one.db", "two.db"):
         program("cox-lab", "sim", "--scenario", "step-2", "--policy", "adaptive,static", "--seeds", "1", "--frames", "20",

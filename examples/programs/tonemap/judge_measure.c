@@ -64,7 +64,7 @@ struct judge_measure *judge_measure_create(uint32_t width, uint32_t height)
 
     measure->width = width;
     measure->height = height;
-    for (int s = 0; s < JUDGE_SIDES; s++)
+    for (int s = 0; s < JUDGE_SIDES && measure; s++)
         if (!create_side(&measure->sides[s], width))
             judge_measure_destroy(&measure);
     return measure;
