@@ -646,9 +646,10 @@ static bool deliver(struct job *job)
     if (judge_figures(job->judge, &figures))
         about.judged = &figures;
     judge_print(job->judge);
+    const bool writes = job->output; /* which is NULL after it is written */
     if (!write_output(job, last, &about))
         return false;
-    if (job->output)
+    if (writes)
         say("written   %s (%u x %u, %d bit)\n", options->output, job->format->width,
             job->format->height, (int)options->depth);
     devices_print_trouble(&job->devices, &job->info);
