@@ -128,8 +128,8 @@ enum cox_dither { COX_DITHER_NONE = 0, COX_DITHER_ORDERED = 1 };
  *   COX_GAMUT_COMPRESS  The light moves towards grey of about the same luminance until it is
  *                       inside. The hue changes by up to 6 degrees of Oklab. Light up to the knee
  *                       (`gamut_knee`) is unchanged.
- *   COX_GAMUT_HUE       The same, along a line of one hue in Oklab. It takes up to three times the
- *                       time of the other two. */
+ *   COX_GAMUT_HUE       The same, along a line of one hue in Oklab. On a CPU it takes up to five
+ *                       times the time of the other two. */
 enum cox_gamut { COX_GAMUT_CLIP = 0, COX_GAMUT_COMPRESS = 1, COX_GAMUT_HUE = 2 };
 
 /* How light is encoded in the output.
