@@ -376,6 +376,12 @@ bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame
         message_warning("%s: from frame %" PRIu64 " on it names no transfer curve and is taken for "
                         "PQ, but may be SDR; use --transfer if it is HDR",
                         from->options->input, frame);
+    if (plan->shape.transfer == COX_TRANSFER_SDR && !plan->chosen.transfer &&
+        !from->options->passes_sdr && !from->told_sdr) {
+        message_warning("%s: from frame %" PRIu64 " on it is SDR, which passes unchanged",
+                        from->options->input, frame);
+        from->told_sdr = true;
+    }
     if (plan->steering.on) {
         note_known_peaks(from, colours);
         plan->steering.known_peak_nits = known_peak(from);

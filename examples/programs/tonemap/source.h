@@ -19,6 +19,7 @@ struct source {
     double odd_peak_nits;       /* an impossible one from the metadata; 0 = none */
     bool assumed;               /* the transfer curve of some frames is PQ by default */
     bool passes_sdr;            /* frames that name an SDR curve pass: some frames are HDR */
+    bool told_sdr;              /* a warning about the first of them was printed */
     struct film_plan plan;      /* shape, size, settings and steering are set here */
 };
 
@@ -35,7 +36,7 @@ bool source_choose_shape(struct source *from);
 
 /* Make a plan of this source fit frames of these colours, from frame `frame` on. This sets the
  * known peak, and what the options have not chosen of the shape's colours. Warns if the transfer
- * curve is a guess.
+ * curve is a guess, and where SDR begins to pass.
  * False, and `error` names the frame and says why, if such frames cannot be mapped. */
 bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame,
                      const struct video_colours *colours, struct error *error);
