@@ -13,8 +13,8 @@
  *     with COX_GAMUT 1: grey y, the luminance of c; d = (y - min(c)) / y, 1 on the edge of BT.709;
  *                from the knee K on
  *                c = y + (c - y) f,  f = (K + x / (1 + x / (1 - K))) / d,  x = d - K
- *                and for blue, w = (1 - f) max(blue - max(red, green), 0):
- *                green + 0.22 w, blue - 0.8 w
+ *                and for blue, w = (1 - f) max(blue - green - 6 red, 0):
+ *                green + 0.23 w, blue - 0.8 w
  *                with 2: as in hue.clh
  *     signal   = sign(c) |c|^(1/2.4)      BT.1886 inverted, continued through 0
  *                with COX_ENCODE 1: sign(c) sRGB(|c|);  2: PQ(max(c, 0))
@@ -467,8 +467,9 @@ INLINE void compress_gamut(real *x, const struct video_params *k)
 
     /* a straight line to grey turns blue violet */
     FOUR(real *c = x + 3 * i;
-         const real blue = det_max(c[2] - det_max(c[0], c[1]), REAL(0.0f)) * (REAL(1.0f) - d[i]);
-         c[1] = MULADD(blue, REAL(0.22f), c[1]);
+         const real blue = det_max(MULADD(c[0], REAL(-6.0f), c[2] - c[1]), REAL(0.0f)) *
+                           (REAL(1.0f) - d[i]);
+         c[1] = MULADD(blue, REAL(0.23f), c[1]);
          c[2] = MULADD(blue, REAL(-0.8f), c[2]))
 }
 #endif

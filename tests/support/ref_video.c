@@ -526,8 +526,8 @@ static void compress_gamut(const struct ref_video *ref, double c[3])
     }
     for (int i = 0; i < 3; i++)
         c[i] = grey + (c[i] - grey) * factor;
-    const double blue = (1 - factor) * fmax(c[2] - fmax(c[0], c[1]), 0);
-    c[1] += 0.22 * blue;
+    const double blue = (1 - factor) * fmax(c[2] - c[1] - 6 * c[0], 0);
+    c[1] += 0.23 * blue;
     c[2] -= 0.8 * blue;
 }
 
