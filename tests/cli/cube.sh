@@ -107,7 +107,7 @@ near out.y4m direct.y4m 4 100 'the table is the look but for its interpolation'
 run 0 'HLG to HDR' -o hdr.cube --transfer hlg --hdr 600 --points 2
 contains hdr.cube '^TITLE "HLG to PQ BT.2020, bt2390"' '^LUT_3D_SIZE 2'
 counts 8 hdr.cube '^[01]\.[0-9]{6} '
-run 0 'to HDR' "$film" --lut hdr.cube --hdr 600 -o out.y4m
+run 0 'to HDR' "$film" --transfer hlg --lut hdr.cube --hdr 600 -o out.y4m
 contains out '10 bit'
 
 # --- ffmpeg ---
@@ -148,6 +148,14 @@ denies 2 'a fixed peak' 'an automatic peak' -o a.cube --peak auto
 denies 2 'local cannot be a .cube table' 'the operator local' -o a.cube --operator local
 denies 2 'exposure cannot be a .cube table' 'the operator exposure' -o a.cube --operator exposure
 denies 2 'PQ or HLG' 'linear' -o a.cube --transfer linear
+denies 2 'PQ or HLG' 'SDR' -o a.cube --transfer sdr
+denies 2 'PQ or HLG' 'any SDR' -o a.cube --transfer auto
+run 0 'a table for HLG' -o hlg.cube --transfer hlg --points 2
+denies 1 'hlg.cube: a table from HLG to SDR BT.709, but the film goes from PQ to SDR BT.709' 'the wrong input' \
+    "$film" -o a.y4m --lut hlg.cube --transfer pq
+denies 1 'a table from HLG to SDR BT.709, but the film goes from HLG to SDR BT.2020' 'the wrong output' \
+    "$film" -o a.y4m --lut hlg.cube --transfer hlg --wide
+run 0 'the right signals' "$film" -o null: --lut hlg.cube --transfer hlg
 denies 2 'depth has no use' 'a depth' -o a.cube --depth 10
 denies 2 'lut has no use' 'a table of a table' -o a.cube --lut made.cube
 denies 2 'from 2 to 129' 'one point' -o a.cube --points 1

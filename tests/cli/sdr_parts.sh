@@ -54,7 +54,7 @@ decoded sdr.hevc
 alone hlg.hevc --depth 10 --operator mobius --desat 1
 run 0 '10 bits' a.hevc -o film.y4m --depth 10 --operator mobius --desat 1
 samples film.y4m | cmp -s - alone || fail 'a.hevc: SDR codes change'
-contains err "a.hevc: from frame $FRAMES on it is SDR, which passes unchanged"
+contains err "a.hevc: frame $FRAMES is SDR; such frames pass unchanged"
 
 # A change at any frame: parts of one frame.
 whole_part=$FRAMES

@@ -242,8 +242,12 @@ static bool read_line(struct reader *reader)
 
     if (!*line || *line == '#')
         return true;
-    if (reader->too_long && strncmp(line, "TITLE", 5) != 0)
+    const bool is_title = !strncmp(line, "TITLE", 5);
+    if (reader->too_long && !is_title)
         return refuse(reader, "it is too long");
+    if (is_title)
+        snprintf(reader->cube->title, sizeof reader->cube->title, "%s",
+                 line + 5 + strspn(line + 5, " \t\""));
     if (strchr("0123456789+-.", *line))
         return read_color(reader, line);
     return read_keyword(reader, line);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 struct cube {
+    char title[100];         /* as far as it fits; empty if there is none */
     uint32_t points;         /* along each side, 2 .. COX_LUT_POINTS_MAX */
     float least[3], most[3]; /* the domain; least < most */
     float *colors;           /* R, G and B of each point, of which red changes fastest */

@@ -116,8 +116,6 @@ static cox_status map(struct cube_maker *maker)
 
 static const char *transfer_name(const struct options *options)
 {
-    if (options->transfer == COX_TRANSFER_SDR)
-        return "sdr";
     return options->transfer == COX_TRANSFER_HLG ? "hlg" : "pq";
 }
 

@@ -11,7 +11,36 @@ bool look_table_read(struct look_table *table, const struct options *options)
            message_file_error(options->lut, &error);
 }
 
-bool look_table_use(struct look_table *table, cox_runtime *runtime, struct film_plan *plan)
+/* Titles that cox-tonemap writes say what a table is for: "PQ to SDR BT.709, hable". Refuse one for
+ * other signals than the film's. */
+static bool fits(const struct look_table *table, const struct options *options,
+                 const struct cox_video_shape *shape)
+{
+    static const char *const inputs[] = {"PQ", "HLG", NULL, NULL};
+    static const char *const outputs[] = {"SDR BT.709", "SDR BT.2020", "PQ BT.2020"};
+    const char *film_in = inputs[shape->transfer], *film_out = outputs[0], *in = NULL, *out = NULL;
+    if (options->hdr_nits > 0)
+        film_out = outputs[2];
+    else if (options->wide)
+        film_out = outputs[1];
+
+    for (int i = 0; i < 6; i++) {
+        char words[40];
+        const int length = snprintf(words, sizeof words, "%s to %s,", inputs[i % 2],
+                                    outputs[i / 2]);
+        if (!strncmp(table->cube.title, words, (size_t)length)) {
+            in = inputs[i % 2];
+            out = outputs[i / 2];
+        }
+    }
+    if (!in || !film_in || (in == film_in && out == film_out))
+        return true;
+    return message_error("%s: a table from %s to %s, but the film goes from %s to %s", options->lut,
+                         in, out, film_in, film_out);
+}
+
+bool look_table_use(struct look_table *table, const struct options *options, cox_runtime *runtime,
+                    struct film_plan *plan)
 {
     const struct cube *cube = &table->cube;
     struct cox_video_lut lut = {.points = cube->points, .colors = cube->colors};
@@ -19,6 +48,8 @@ bool look_table_use(struct look_table *table, cox_runtime *runtime, struct film_
     memcpy(lut.domain_most, cube->most, sizeof lut.domain_most);
     if (!cube->points)
         return true;
+    if (!fits(table, options, &plan->shape))
+        return false;
 
     cox_status status = cox_buffer_create(runtime, cox_video_lut_bytes(lut.points), &table->buffer);
     if (status == COX_OK)

@@ -18,7 +18,8 @@ struct look_table {
 bool look_table_read(struct look_table *table, const struct options *options);
 
 /* Make the buffer, and let the plan use it. */
-bool look_table_use(struct look_table *table, cox_runtime *runtime, struct film_plan *plan);
+bool look_table_use(struct look_table *table, const struct options *options, cox_runtime *runtime,
+                    struct film_plan *plan);
 
 /* After the plan's last frame. */
 void look_table_free(struct look_table *table);

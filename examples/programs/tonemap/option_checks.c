@@ -208,8 +208,10 @@ static bool check_table(struct options *options, struct options_error *error)
                               cox_operator_name(options->op),
                               options->op == COX_OPERATOR_LOCAL ? "it depends on the neighbours"
                                                                 : "it is for pictures");
-    if (options->has_transfer && options->transfer == COX_TRANSFER_LINEAR)
-        return options_refuse(error, "--transfer linear: the input of a .cube table is PQ or HLG");
+    if (options->passes_sdr || (options->has_transfer && options->transfer > COX_TRANSFER_HLG))
+        return options_refuse(error,
+                              "the input of a .cube table is PQ or HLG: use --transfer pq or "
+                              "hlg");
 
     options->table = true;
     if (options->peak_auto)

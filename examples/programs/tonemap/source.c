@@ -336,6 +336,14 @@ static bool choose_colours(struct source *from, struct film_plan *plan,
     from->passes_sdr |= follows && !passes;
     /* An option for the colours is for those of the base layer. */
     shape->reshape = colours->reshapes && follows && !chosen.primaries && !chosen.range;
+    if (from->options->lut && !passes) {
+        if (from->looked_up && transfer != from->lut_transfer)
+            return error_set(error,
+                             "its curve changes, but a table is for one curve; map each part "
+                             "with --start, --frames and its own --lut");
+        from->looked_up = true;
+        from->lut_transfer = transfer;
+    }
     if (shape->reshape && from->options->lut)
         return error_set(error, "it is Dolby Vision, whose reshaped signal no --lut is for; use "
                                 "--transfer pq to map its base layer");
@@ -378,7 +386,7 @@ bool source_recolour(struct source *from, struct film_plan *plan, uint64_t frame
                         from->options->input, frame);
     if (plan->shape.transfer == COX_TRANSFER_SDR && !plan->chosen.transfer &&
         !from->options->passes_sdr && !from->told_sdr) {
-        message_warning("%s: from frame %" PRIu64 " on it is SDR, which passes unchanged",
+        message_warning("%s: frame %" PRIu64 " is SDR; such frames pass unchanged",
                         from->options->input, frame);
         from->told_sdr = true;
     }

@@ -13,14 +13,16 @@ struct source {
     const struct options *options;
     struct video_input *input;
     const struct video_format *format;
-    struct video_format target; /* of the output's frames */
-    double known_peak_nits;     /* from the metadata; 0 = none */
-    const char *known_peak;     /* what the metadata calls it */
-    double odd_peak_nits;       /* an impossible one from the metadata; 0 = none */
-    bool assumed;               /* the transfer curve of some frames is PQ by default */
-    bool passes_sdr;            /* frames that name an SDR curve pass: some frames are HDR */
-    bool told_sdr;              /* a warning about the first of them was printed */
-    struct film_plan plan;      /* shape, size, settings and steering are set here */
+    struct video_format target;     /* of the output's frames */
+    double known_peak_nits;         /* from the metadata; 0 = none */
+    const char *known_peak;         /* what the metadata calls it */
+    double odd_peak_nits;           /* an impossible one from the metadata; 0 = none */
+    bool assumed;                   /* the transfer curve of some frames is PQ by default */
+    bool passes_sdr;                /* frames that name an SDR curve pass: some frames are HDR */
+    bool looked_up;                 /* `lut_transfer` is set */
+    enum cox_transfer lut_transfer; /* of the frames that --lut maps */
+    bool told_sdr;                  /* a warning about the first of them was printed */
+    struct film_plan plan;          /* shape, size, settings and steering are set here */
 };
 
 /* Open the input; the caller closes `input`. Here and below: false after printing why. */

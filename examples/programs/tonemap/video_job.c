@@ -798,7 +798,8 @@ static bool prepare(struct job *job)
     return judge_begin(job->judge, &job->from.target, job->from.plan.shape.encoding, peak_nits) &&
            open_finished(job) && records_open(&job->records, options) &&
            devices_start(&job->devices, options) &&
-           look_table_use(&job->look, job->devices.runtime, &job->from.plan) && start_film(job);
+           look_table_use(&job->look, job->options, job->devices.runtime, &job->from.plan) &&
+           start_film(job);
 }
 
 static void print_start(const struct job *job)
