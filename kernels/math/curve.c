@@ -184,7 +184,7 @@ static double within_pq(double peak, double white_nits)
 static double bt2446a_at(const struct cox__curve *c, double x)
 {
     const double video = pow(fmin(x, c->peak) / c->peak, 1 / 2.4);
-    const double even = log1p(c->k[1] * video) * c->k[0];
+    const double even = log(1 + c->k[1] * video) * c->k[0];
 
     double mapped = 0.5 * even + 0.5;
     if (even <= 0.7399)
@@ -192,7 +192,7 @@ static double bt2446a_at(const struct cox__curve *c, double x)
     else if (even < 0.9909)
         mapped = (-1.1510 * even + 2.7811) * even - 0.6302;
 
-    return pow(expm1(mapped * log1p(c->k[2])) / c->k[2], 2.4);
+    return pow((exp(mapped * log(1 + c->k[2])) - 1) / c->k[2], 2.4);
 }
 
 static struct cox__curve curve_bt2446a(double peak, double white_nits)
@@ -200,14 +200,14 @@ static struct cox__curve curve_bt2446a(double peak, double white_nits)
     peak = fmax(within_pq(peak, white_nits), 1.0);
     const double source = 32 * pow(peak * white_nits / 10000, 1 / 2.4);
     const double target = 32 * pow(white_nits / 10000, 1 / 2.4);
-    const double video = expm1(0.7399 * log1p(source)) / source;
+    const double video = (exp(0.7399 * log(1 + source)) - 1) / source;
 
     return (struct cox__curve){.kind = COX__CURVE_JOINED,
                                .at = bt2446a_at,
                                .peak = peak,
                                .begin = peak * pow(video, 2.4) * straight,
                                .join = peak * pow(video, 2.4),
-                               .k = {1 / log1p(source), source, target}};
+                               .k = {1 / log(1 + source), source, target}};
 }
 
 /* Report ITU-R BT.2446, method C, without its crosstalk: k = the light of SDR white, and a factor
