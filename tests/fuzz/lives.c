@@ -147,6 +147,8 @@ static void resize(uint32_t how)
 /* Submit a frame that writes what the newest frame reads. It reads what that writes, or another set's input. */
 static void go_back(bool from_another)
 {
+    if (!c->submitted) /* all were refused */
+        return;
     const struct pending *newest = &c->pending[c->submitted - 1];
     if (c->frames->shape != SHAPE_MAP || c->submitted == FRAMES_MAX || !c->count || c->params.in_flight == 1 ||
         newest != &c->pending[c->first + c->count - 1] || newest->back || newest->silent || c->dropped[newest->set])
