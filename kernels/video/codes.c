@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codes.h"
-#include "scale.h"
+#include "sample_format.h"
 #include "sources.h"
 #include <math.h>
 #include <stdio.h>
 
 enum { CPU_WIDTH = COX__PLAN_VECTOR, GPU_COLUMNS = 8, GPU_LOCAL = 32 };
 
-static bool is_packed_rgb(const struct cox_video_format *f)
-{
-    return f->layout == COX_VIDEO_RGBA || f->layout == COX_VIDEO_BGRA;
-}
-
 struct cox__levels cox__codes_levels(const struct cox_video_format *f)
 {
     const double unit = exp2((double)f->depth - 8), most = exp2((double)f->depth) - 1;
 
-    if (is_packed_rgb(f) || f->range == COX_RANGE_FULL)
+    if (cox__video_is_packed_rgb(f) || f->range == COX_RANGE_FULL)
         return (struct cox__levels){0, most, 128 * unit, most, most};
     return (struct cox__levels){16 * unit, 219 * unit, 128 * unit, 224 * unit, most};
 }
@@ -63,16 +58,6 @@ struct cox__codes cox__codes_of(const struct cox_video_shape *s)
     return codes;
 }
 
-static uint32_t bytes_of(const struct cox_video_format *format)
-{
-    return format->depth > 8 ? 2 : 1;
-}
-
-static uint32_t shift_of(const struct cox_video_format *format)
-{
-    return format->msb_aligned ? 16 - format->depth : 0;
-}
-
 void cox__codes_stage(struct cox__plan *plan, const struct cox_video_shape *shape,
                       uint32_t in_planes, uint32_t planes, size_t params_offset)
 {
@@ -109,7 +94,8 @@ void cox__codes_stage(struct cox__plan *plan, const struct cox_video_shape *shap
                  "-DCOX_IN_LAYOUT=%d -DCOX_IN_BYTES=%u -DCOX_IN_SHIFT=%u "
                  "-DCOX_OUT_LAYOUT=%d -DCOX_OUT_BYTES=%u -DCOX_OUT_SHIFT=%u",
                  gpu ? 1 : CPU_WIDTH, gpu ? GPU_COLUMNS : 0, (int)shape->dither, in->chroma_x_log2,
-                 in->chroma_y_log2, (int)in->layout, bytes_of(in), shift_of(in), (int)out->layout,
-                 bytes_of(out), shift_of(out));
+                 in->chroma_y_log2, (int)in->layout, cox__video_sample_bytes(in),
+                 cox__video_sample_shift(in), (int)out->layout, cox__video_sample_bytes(out),
+                 cox__video_sample_shift(out));
     }
 }

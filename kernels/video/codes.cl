@@ -24,9 +24,6 @@ struct codes_params {
     float most; /* the largest code */
 };
 
-#define OUT_RGBA (COX_OUT_LAYOUT == 2 || COX_OUT_LAYOUT == 3)
-#define OUT_PLANES (OUT_RGBA ? 1 : COX_OUT_LAYOUT == 1 ? 2 : 3)
-
 #if COX_IN_BYTES == 1
 typedef uchar in_sample;
 #else
@@ -64,7 +61,7 @@ typedef ushort out_sample;
 #define OUT_PART_0 out_0
 #define OUT_PART_1 out_1
 #define OUT_PART_2 out_1
-#elif COX_OUT_LAYOUT == 4
+#elif OUT_GBR
 #define OUT_PART_0 out_2
 #define OUT_PART_1 out_0
 #define OUT_PART_2 out_1
@@ -114,11 +111,7 @@ INLINE uint code_at(__global const uchar *row, int which, int i)
 INLINE float threshold(int x, int y)
 {
 #if COX_DITHER
-    const int across = x ^ y;
-    int bayer = ((across & 1) << 5) + ((y & 1) << 4);
-    bayer += ((across & 2) << 2) + ((y & 2) << 1);
-    bayer += ((across & 4) >> 1) + ((y & 4) >> 2);
-    return MULADD((float)bayer, 0x1p-6f, 0x1p-7f);
+    return MULADD((float)BAYER(x ^ y, y), 0x1p-6f, 0x1p-7f);
 #else
     return 0.5f;
 #endif

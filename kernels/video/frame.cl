@@ -75,9 +75,6 @@
 #include "video/signal.clh"
 
 #define COX_BINS 512
-#define OUT_RGBA (COX_OUT_LAYOUT == 2 || COX_OUT_LAYOUT == 3)
-#define OUT_GBR (COX_OUT_LAYOUT == 4)
-#define OUT_PLANES (OUT_RGBA ? 1 : COX_OUT_LAYOUT == 1 ? 2 : 3)
 /* The existing planes; the last one takes the place of those that are missing. */
 #if IN_PLANES == 3
 #define IN_1 in_1
@@ -823,12 +820,8 @@ INLINE struct ycc to_ycc(const real *c)
 static inline real pattern(int x, int step, int y)
 {
 #if COX_DITHER
-    const sint column = LANES * SINT(step) + SINT(x), across = column ^ SINT(y);
-    const sint row = SINT(y);
-    sint bayer = ((across & SINT(1)) << 5) + ((row & SINT(1)) << 4);
-    bayer += ((across & SINT(2)) << 2) + ((row & SINT(2)) << 1);
-    bayer += ((across & SINT(4)) >> 1) + ((row & SINT(4)) >> 2);
-    return MULADD(TO_REAL(bayer), REAL(0x1p-6f), REAL(0x1p-7f));
+    const sint column = LANES * SINT(step) + SINT(x);
+    return MULADD(TO_REAL(BAYER(column ^ SINT(y), y)), REAL(0x1p-6f), REAL(0x1p-7f));
 #else
     return REAL(0.0f);
 #endif

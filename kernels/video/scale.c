@@ -1,6 +1,7 @@
 /* Scaling on the host's side: the axes' constants, the stages and their scratch.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "scale.h"
+#include "sample_format.h"
 #include "sources.h"
 #include <math.h>
 #include <stdio.h>

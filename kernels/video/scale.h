@@ -23,12 +23,6 @@ struct cox__scale {
 /* Whether a side of `from` pixels can be scaled to `to`: from an eighth to eight times as many. */
 bool cox__scale_ok(uint32_t from, uint32_t to);
 
-/* Whether the format has colours and not Y'CbCr. */
-static inline bool cox__video_is_rgb(const struct cox_video_format *f)
-{
-    return f->layout == COX_VIDEO_RGBA || f->layout == COX_VIDEO_BGRA || f->layout == COX_VIDEO_GBR;
-}
-
 /* The parameters for a shape with COX_SCALE_FILTER and the planes of its frames. */
 struct cox__scale cox__scale_of(const struct cox_video_shape *shape,
                                 const struct cox_video_plane *planes, uint32_t count);

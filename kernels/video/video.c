@@ -5,6 +5,7 @@
 #include "codes.h"
 #include "sources.h"
 #include "reshape.h"
+#include "sample_format.h"
 #include "scale.h"
 #include "scene.h"
 #include "tonemap/local.h"
@@ -60,12 +61,6 @@ enum {
 
 /* --- Shapes --- */
 
-/* Whether R, G, B and A are in one plane. */
-static bool is_packed_rgb(const struct cox_video_format *f)
-{
-    return f->layout == COX_VIDEO_RGBA || f->layout == COX_VIDEO_BGRA;
-}
-
 static bool format_ok(const struct cox_video_format *f)
 {
     if (!f || (unsigned)f->range > COX_RANGE_FULL ||
@@ -93,14 +88,6 @@ static bool format_ok(const struct cox_video_format *f)
     return false;
 }
 
-/* Bytes of a sample in memory. */
-static uint32_t sample_bytes(const struct cox_video_format *format)
-{
-    if (format->depth > 8)
-        return 2;
-    return 1;
-}
-
 uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width, uint32_t height,
                           struct cox_video_plane planes[COX_VIDEO_PLANES_MAX])
 {
@@ -108,9 +95,9 @@ uint32_t cox_video_planes(const struct cox_video_format *format, uint32_t width,
         height > SIZE_MAX_PIXELS)
         return 0;
 
-    const uint32_t sample = sample_bytes(format);
+    const uint32_t sample = cox__video_sample_bytes(format);
     memset(planes, 0, COX_VIDEO_PLANES_MAX * sizeof(*planes));
-    if (is_packed_rgb(format)) {
+    if (cox__video_is_packed_rgb(format)) {
         planes[0] = (struct cox_video_plane){(size_t)width * 4 * sample, height, 1, sample};
         return 1;
     }
@@ -216,7 +203,7 @@ static bool shape_ok(const struct cox_video_shape *s)
         return false;
 
     if (s->transfer == COX_TRANSFER_LINEAR)
-        return is_packed_rgb(&s->in) && s->in.depth == 16;
+        return cox__video_is_packed_rgb(&s->in) && s->in.depth == 16;
 
     return cox__video_is_rgb(&s->in) || cox__video_is_rgb(&s->out) ||
            (s->out.chroma_x_log2 >= s->in.chroma_x_log2 &&
@@ -289,14 +276,6 @@ static double chroma_scale(const struct cox_video_format *f)
     return across * down;
 }
 
-/* Bits below a sample's code in memory. */
-static unsigned sample_shift(const struct cox_video_format *format)
-{
-    if (format->msb_aligned)
-        return 16 - format->depth;
-    return 0;
-}
-
 /* What a stage does, and the shape of its work-items. */
 struct work {
     bool map, analyse;
@@ -321,9 +300,10 @@ static void build_options(char options[COX__PLAN_OPTIONS], const struct cox_vide
              "-DCOX_ENCODE=%d -DCOX_WIDE=%d -DCOX_HALVE=%d -DCOX_RESHAPE=%d "
              "-DCOX_LUT=%u",
              work->width, work->item_columns, work->item_rows, work->group, work->map,
-             work->analyse, (int)in->layout, sample_bytes(in), sample_shift(in), in->depth,
-             in->chroma_x_log2, in->chroma_y_log2, (int)in->chroma_location, (int)out->layout,
-             sample_bytes(out), sample_shift(out), out->chroma_x_log2, out->chroma_y_log2,
+             work->analyse, (int)in->layout, cox__video_sample_bytes(in),
+             cox__video_sample_shift(in), in->depth, in->chroma_x_log2, in->chroma_y_log2,
+             (int)in->chroma_location, (int)out->layout, cox__video_sample_bytes(out),
+             cox__video_sample_shift(out), out->chroma_x_log2, out->chroma_y_log2,
              (int)out->chroma_location, (int)s->transfer, curve_code(s->op),
              s->desaturate_highlights, (int)s->dither, (int)s->gamut, (int)s->encoding,
              (int)s->out_primaries, s->scale == COX_SCALE_HALF, s->reshape, s->lut_points);
@@ -495,8 +475,9 @@ static void add_blocks(struct cox__plan *plan, const struct cox_video_shape *sha
                  "-DCOX_IN_SHIFT=%u -DCOX_IN_SUB_X=%u -DCOX_IN_SUB_Y=%u -DCOX_TRANSFER=%d "
                  "-DCOX_CURVE=%d -DCOX_RESHAPE=%d",
                  item ? 1 : CPU_WIDTH, item, local->block_log2, (int)chroma_scale(in),
-                 (int)in->layout, sample_bytes(in), sample_shift(in), in->chroma_x_log2,
-                 in->chroma_y_log2, (int)shape->transfer, curve_code(shape->op), shape->reshape);
+                 (int)in->layout, cox__video_sample_bytes(in), cox__video_sample_shift(in),
+                 in->chroma_x_log2, in->chroma_y_log2, (int)shape->transfer, curve_code(shape->op),
+                 shape->reshape);
     }
 }
 
@@ -949,7 +930,7 @@ cox_status cox_video_prepare(const struct cox_video_shape *given_shape,
     double unit = 1;
     if (filtered)
         unit = (double)p.scale.unit;
-    else if (halved && !is_packed_rgb(&shape->in))
+    else if (halved && !cox__video_is_packed_rgb(&shape->in))
         unit = 4;
 
     set_input(shape, unit, chroma_scale(&mapped.in), &p);
