@@ -271,26 +271,30 @@ static inline double cox_av_fraction_(AVRational value)
     return value.den ? av_q2d(value) : 0;
 }
 
-/* Convert the metadata of HDR10+. Of their windows only the first, the whole picture, is used.
- *
- * Returns true if they have a curve. Then `scene_peak_nits` is the largest of R, G and B in the
- * scene. */
+/* The brightest light of the scene by HDR10+: the largest of R, G and B, in cd/m2. Only the first
+ * window, the whole picture, is used. 0 = unknown. */
+static inline double cox_av_hdr10plus_peak_nits(const AVDynamicHDRPlus *from)
+{
+    double peak = 0;
+
+    for (int i = 0; i < 3 && from->num_windows >= 1; i++)
+        if (cox_av_fraction_(from->params[0].maxscl[i]) > peak)
+            peak = cox_av_fraction_(from->params[0].maxscl[i]);
+    return 10000 * peak;
+}
+
+/* Convert the metadata of HDR10+. Returns true if they have a curve for the whole picture. */
 static inline bool cox_av_hdr10plus_curve(const AVDynamicHDRPlus *from,
                                           struct cox_hdr10plus_curve *curve)
 {
     const AVHDRPlusColorTransformParams *window = &from->params[0];
-    double peak = 0;
 
     if (from->num_windows < 1 || !window->tone_mapping_flag ||
         window->num_bezier_curve_anchors > COX_HDR10PLUS_ANCHORS_MAX)
         return false;
 
     memset(curve, 0, sizeof *curve);
-    for (int i = 0; i < 3; i++)
-        if (cox_av_fraction_(window->maxscl[i]) > peak)
-            peak = cox_av_fraction_(window->maxscl[i]);
-
-    curve->scene_peak_nits = (float)(10000 * peak);
+    curve->scene_peak_nits = (float)cox_av_hdr10plus_peak_nits(from);
     curve->target_nits = (float)cox_av_fraction_(from->targeted_system_display_maximum_luminance);
     curve->knee_x = (float)cox_av_fraction_(window->knee_point_x);
     curve->knee_y = (float)cox_av_fraction_(window->knee_point_y);

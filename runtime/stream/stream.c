@@ -276,6 +276,13 @@ static cox_status rehearse(const struct sent *sent, const struct cox__frame_spec
     return cox_session_wait(sent->mapper->mapping);
 }
 
+/* Add to settings what comes with the frame. */
+static void add_frame_settings(const struct sent *sent, struct cox_video_settings *settings)
+{
+    settings->reshape = sent->in.image.image.reshape;
+    settings->hdr10plus = sent->in.image.image.hdr10plus;
+}
+
 /* Fill the histogram before the frame is mapped. With COX_PEAK_CURRENT the analysis fills it.
  * Otherwise an extra run of the mapping fills it. */
 static cox_status fill_histogram(const struct sent *sent)
@@ -290,8 +297,7 @@ static cox_status fill_histogram(const struct sent *sent)
                                     .deadline_ns = UINT64_MAX};
     fill_buffers(sent, !by_analysis, buffers);
     struct cox_video_settings settings = sent->look.settings;
-    settings.reshape = sent->in.image.image.reshape;
-    settings.hdr10plus = sent->in.image.image.hdr10plus;
+    add_frame_settings(sent, &settings);
     const cox_status status = cox_video_prepare(&mapper->shape, &settings, &params);
     if (status != COX_OK)
         return status;
@@ -360,8 +366,7 @@ static cox_status prepare(struct sent *sent, const struct cox_constants **params
     pthread_mutex_lock(&stream->lock);
     struct cox_video_settings settings = cox__options_curve_settings(&stream->curve, &sent->look);
     pthread_mutex_unlock(&stream->lock);
-    settings.reshape = sent->in.image.image.reshape;
-    settings.hdr10plus = sent->in.image.image.hdr10plus;
+    add_frame_settings(sent, &settings);
 
     const cox_status status = cox__mapper_prepare(sent->mapper, &settings, params);
     if (status != COX_OK)

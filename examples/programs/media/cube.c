@@ -205,6 +205,10 @@ static bool read_keyword(struct reader *reader, const char *line)
 
     reader->seen |= 1u << keyword;
     switch (keyword) {
+    case KEYWORD_TITLE:
+        snprintf(reader->cube->title, sizeof reader->cube->title, "%s",
+                 rest + strspn(rest, " \t\""));
+        return true;
     case KEYWORD_SIZE:
         return read_size(reader, rest);
     case KEYWORD_LEAST:
@@ -242,12 +246,8 @@ static bool read_line(struct reader *reader)
 
     if (!*line || *line == '#')
         return true;
-    const bool is_title = !strncmp(line, "TITLE", 5);
-    if (reader->too_long && !is_title)
+    if (reader->too_long && strncmp(line, "TITLE", 5) != 0)
         return refuse(reader, "it is too long");
-    if (is_title)
-        snprintf(reader->cube->title, sizeof reader->cube->title, "%s",
-                 line + 5 + strspn(line + 5, " \t\""));
     if (strchr("0123456789+-.", *line))
         return read_color(reader, line);
     return read_keyword(reader, line);

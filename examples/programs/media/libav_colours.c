@@ -179,18 +179,13 @@ static void take_metadata(struct video_colours *colours, const struct libav *lib
                                 sizeof(AVContentLightMetadata)));
 }
 
-/* HDR10+ (SMPTE ST 2094-40): the largest of R, G and B in the scene, in units of 10 000 cd/m2. */
+/* HDR10+ (SMPTE ST 2094-40). */
 static void take_scene(struct video_colours *colours, const AVFrame *frame)
 {
     const AVDynamicHDRPlus *scene = libav_frame_data(frame, AV_FRAME_DATA_DYNAMIC_HDR_PLUS,
                                                      sizeof *scene);
-    if (!scene || scene->num_windows < 1)
-        return;
-
-    for (int i = 0; i < 3; i++)
-        if (scene->params[0].maxscl[i].den > 0)
-            colours->scene_peak_nits = fmax(colours->scene_peak_nits,
-                                            10000 * av_q2d(scene->params[0].maxscl[i]));
+    if (scene)
+        colours->scene_peak_nits = cox_av_hdr10plus_peak_nits(scene);
 }
 
 void libav_take_hdr10plus(struct video_frame *about, const AVFrame *frame)

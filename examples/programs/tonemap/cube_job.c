@@ -4,6 +4,7 @@
 #include "common/outfile.h"
 #include "devices.h"
 #include "jobs.h"
+#include "look_table.h"
 #include "media/cube.h"
 #include "messages.h"
 #include "source.h"
@@ -158,14 +159,10 @@ static void describe(const struct options *options, char *text, size_t bytes)
 static bool write_file(struct cube_maker *maker)
 {
     const struct options *options = maker->options;
-    const char *target = options->wide ? "SDR BT.2020" : "SDR BT.709";
-    char comment[512], title[128];
+    char comment[512], signals[64], title[128];
     struct error error;
-    if (options->hdr_nits > 0)
-        target = "PQ BT.2020";
-    snprintf(title, sizeof title, "%s to %s, %s",
-             options->transfer == COX_TRANSFER_HLG ? "HLG" : "PQ", target,
-             cox_operator_name(options->op));
+    look_table_signals(options, signals, sizeof signals);
+    snprintf(title, sizeof title, "%s, %s", signals, cox_operator_name(options->op));
     describe(options, comment, sizeof comment);
     cube_write(outfile_stream(maker->file), &maker->cube, title, comment);
 

@@ -11,18 +11,30 @@ bool look_table_read(struct look_table *table, const struct options *options)
            message_file_error(options->lut, &error);
 }
 
+static const char *const inputs[] = {[COX_TRANSFER_PQ] = "PQ", [COX_TRANSFER_HLG] = "HLG"};
+static const char *const outputs[] = {"SDR BT.709", "SDR BT.2020", "PQ BT.2020"};
+
+static const char *output_of(const struct options *options)
+{
+    if (options->hdr_nits > 0)
+        return outputs[2];
+    return outputs[options->wide];
+}
+
+void look_table_signals(const struct options *options, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s to %s", inputs[options->transfer], output_of(options));
+}
+
 /* Titles that cox-tonemap writes say what a table is for: "PQ to SDR BT.709, hable". Refuse one for
  * other signals than the film's. */
 static bool fits(const struct look_table *table, const struct options *options,
                  const struct cox_video_shape *shape)
 {
-    static const char *const inputs[] = {"PQ", "HLG", NULL, NULL};
-    static const char *const outputs[] = {"SDR BT.709", "SDR BT.2020", "PQ BT.2020"};
-    const char *film_in = inputs[shape->transfer], *film_out = outputs[0], *in = NULL, *out = NULL;
-    if (options->hdr_nits > 0)
-        film_out = outputs[2];
-    else if (options->wide)
-        film_out = outputs[1];
+    const char *film_out = output_of(options), *in = NULL, *out = NULL;
+    if (shape->transfer > COX_TRANSFER_HLG)
+        return true;
+    const char *film_in = inputs[shape->transfer];
 
     for (int i = 0; i < 6; i++) {
         char words[40];
@@ -33,7 +45,7 @@ static bool fits(const struct look_table *table, const struct options *options,
             out = outputs[i / 2];
         }
     }
-    if (!in || !film_in || (in == film_in && out == film_out))
+    if (!in || (in == film_in && out == film_out))
         return true;
     return message_error("%s: a table from %s to %s, but the film goes from %s to %s", options->lut,
                          in, out, film_in, film_out);

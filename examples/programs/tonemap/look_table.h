@@ -8,11 +8,14 @@
 #include "media/cube.h"
 #include "options.h"
 
-/* All zeros = there is none. */
+/* All zeros = no table. */
 struct look_table {
     struct cube cube;
     cox_buffer *buffer;
 };
+
+/* What a table of these options is for, such as "PQ to SDR BT.709": the beginning of its title. */
+void look_table_signals(const struct options *options, char *text, size_t bytes);
 
 /* Read the file if --lut is given. Here and below: false after printing why. */
 bool look_table_read(struct look_table *table, const struct options *options);
