@@ -210,8 +210,8 @@ static struct cox__curve curve_bt2446a(double peak, double white_nits)
                                .k = {1 / log(1 + source), source, target}};
 }
 
-/* Report ITU-R BT.2446, method C, without its crosstalk: k = the light of SDR white, and a factor
- * that takes the peak to white if the report's curve goes beyond. */
+/* Report ITU-R BT.2446, method C, without its crosstalk. k[0] is the light of SDR white, k[1] a
+ * factor. If the report's curve exceeds white at the peak, it takes the peak to white. */
 static const double bt2446c_slope = 0.83802, bt2446c_bend = 58.5 / 0.83802;
 
 static double bt2446c_at(const struct cox__curve *c, double x)
@@ -242,8 +242,11 @@ static double hermite(double x, double width, double height, double begin, doubl
     return t * (rest * rest * width * begin + t * (3 - 2 * t) * height - t * rest * width * end);
 }
 
-/* Two cubics in the signal of PQ that meet at middle grey: k = grey in and out, the peak and SDR
- * white, the slopes at grey and at the peak. */
+/* Two cubics in the signal of PQ that meet at middle grey.
+ *
+ *   k[0], k[1]  grey in and out
+ *   k[2], k[3]  the peak and SDR white
+ *   k[4], k[5]  the slopes at grey and at the peak */
 static double spline_at(const struct cox__curve *c, double x)
 {
     const double grey = c->k[0], mapped_grey = c->k[1];

@@ -57,8 +57,8 @@ struct cox__joined {
     float q[2][8];
 };
 
-/* The constants of an operator's curve. `peak` is limited to 2^-10 .. 2^24. `white_nits`, the light
- * of SDR white, is for bt2390, bt2446a, bt2446c and spline, whose peak is also limited to
+/* The constants of an operator's curve. `peak` is limited to 2^-10 .. 2^24. `white_nits` is the
+ * light of SDR white. Only bt2390, bt2446a, bt2446c and spline use it. They also limit the peak to
  * 10 000 cd/m2. */
 struct cox__curve cox__curve_of(enum cox_operator op, double peak, double white_nits);
 

@@ -6,7 +6,7 @@
 
 #include <coxswain/video.h>
 
-/* The table that films of so many points have: a curve with noise, some colours of which are outside 0 .. 1. If the
+/* The table of films with that number of points: a curve with noise. Some of its colours are outside 0 .. 1. If the
  * number is even, its domain is not 0 .. 1. It stays until the program ends. */
 const struct cox_video_lut *ref_lut_of(uint32_t points);
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 struct cube {
-    char title[100];         /* as far as it fits; empty if there is none */
+    char title[100];         /* cut to this size; empty if the file has no title */
     uint32_t points;         /* along each side, 2 .. COX_LUT_POINTS_MAX */
     float least[3], most[3]; /* the domain; least < most */
     float *colors;           /* R, G and B of each point, of which red changes fastest */

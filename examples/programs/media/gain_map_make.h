@@ -10,7 +10,7 @@
 
 #include "picture.h"
 
-/* A map of 3 channels. A sample s of 8 bits stands for least + s / 255 * (most - least) stops. */
+/* A map of 3 channels. A sample s of 8 bits means least + s / 255 * (most - least) stops. */
 struct gain_map_made {
     uint8_t *pixels;
     uint32_t width, height;

@@ -124,7 +124,7 @@ static bool put(struct picture_output *output, const void *data, size_t bytes, s
            error_set(error, "cannot be written: %s", strerror(errno ? errno : EIO));
 }
 
-/* Write a JPEG with segments of ours after libjpeg's first. */
+/* Write a JPEG. The given segments follow libjpeg's first segment. */
 static bool put_jpeg(struct picture_output *output, const struct encoder *jpeg, size_t before_bytes,
                      const struct ultra_hdr_segments *segments, struct error *error)
 {

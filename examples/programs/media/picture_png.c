@@ -1,5 +1,5 @@
-/* PNG pictures out, 8 or 16 bits per channel. sRGB and its kin are named as such, and all colours but
- * sRGB by the chunk cICP, too (PNG, third edition).
+/* PNG pictures out, 8 or 16 bits per channel. The chunk cICP names all colours but sRGB (PNG, third
+ * edition); older chunks name those that they can.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "picture_out.h"

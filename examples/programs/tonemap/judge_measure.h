@@ -3,10 +3,9 @@
  *   dE ITP    ITU-R BT.2124: 720 * sqrt(dI^2 + dT^2 + dP^2); 1 is just visible at best
  *   flicker   root mean square over the frames of the change of the mean Y' since the frame before,
  *             less the change in the reference; in codes of 8 bits
- *   banding   band edges in 1000 pixels: places in a row or column between two runs of 8 or more
- *             equal Y' that differ by half a code to 4 codes of 8 bits. Cf. Y. Wang et al., "A
- *             perceptual visibility metric for banding artifacts", ICIP 2016: edges between uniform
- *             segments
+ *   banding   band edges in 1000 pixels. An edge lies in a row or column between two runs of 8 or
+ *             more equal Y' that differ by half a code to 4 codes of 8 bits. See Y. Wang et al., "A
+ *             perceptual visibility metric for banding artifacts", ICIP 2016.
  *   clipped   share of pixels with R', G' or B' at 1 (white; in PQ the display's peak) and at 0
  *             (black)
  *

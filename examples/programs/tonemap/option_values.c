@@ -340,7 +340,7 @@ static bool parse_stream_number(struct options *options, const char *text,
 static bool set_stream(struct options *options, int which, const char *text,
                        struct options_error *error)
 {
-    /* In the order of cox_transfer, then the one that is none. */
+    /* In the order of cox_transfer. The last one, auto, is no transfer. */
     static const char *const transfers[] = {"pq", "hlg", "linear", "sdr", "auto", NULL};
     /* In the order of cox_primaries. */
     static const char *const primaries[] = {"bt2020",    "bt709",     "p3-d65", "p3-dci",

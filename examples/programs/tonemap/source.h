@@ -19,9 +19,9 @@ struct source {
     double odd_peak_nits;           /* an impossible one from the metadata; 0 = none */
     bool assumed;                   /* the transfer curve of some frames is PQ by default */
     bool passes_sdr;                /* frames that name an SDR curve pass: some frames are HDR */
+    bool told_sdr;                  /* a warning about the first of them was printed */
     bool looked_up;                 /* `lut_transfer` is set */
     enum cox_transfer lut_transfer; /* of the frames that --lut maps */
-    bool told_sdr;                  /* a warning about the first of them was printed */
     struct film_plan plan;          /* shape, size, settings and steering are set here */
 };
 
