@@ -119,6 +119,62 @@ COX_API COX_MUST_CHECK cox_status cox_opencl_map(cox_runtime *runtime, cl_comman
                                                  cl_mem mem, cox_released_fn *released, void *user,
                                                  cox_buffer **out);
 
+/* What a frame does to acquire a buffer before its first command on it, and to release it after its
+ * last one. Zeros = nothing.
+ *
+ * A frame that ends with another status than COX_OK may have neither waited nor signalled. */
+struct cox_opencl_sync {
+    /* The memory is external, as that of cox_opencl_import_fd: enqueue
+     * clEnqueueAcquireExternalMemObjectsKHR and clEnqueueReleaseExternalMemObjectsKHR. */
+    bool external;
+
+    /* Binary semaphores (cl_semaphore_khr) of the device's context, NULL = none. Each frame waits
+     * for `wait` once, and signals `signal` once. Submit the frame after the operation that signals
+     * `wait`: a device that waits for longer than its timeout counts as lost. The application
+     * releases the semaphores after the buffer. */
+    void *wait;
+    void *signal;
+};
+
+/* Make a buffer of a memory object on the runtime's device `index`, without host memory. That
+ * device works on the object in place, and frames that it computes alone copy nothing. Other devices
+ * get the rows that they read through the host's memory. What they wrote is in the object when the
+ * frame's callback runs.
+ *
+ * The object must be a CL_MEM_READ_WRITE buffer in the device's context (cox_opencl_device). The
+ * buffer is its whole size. The library retains the object. `sync` is copied; NULL = zeros.
+ *
+ * A frame uses the object from cox_session_submit to its callback; nothing else may write it
+ * meanwhile, or read it if the frame writes it. Submit the frame after the application's commands on
+ * the object are complete. Commands that are enqueued in the callback or later see what the frame
+ * wrote.
+ *
+ * Kernels that do not take NAME_first_row, and bindings with offset_bytes, use the object in place
+ * only in the band that begins at row 0. For other bands the device copies rows in its own memory.
+ *
+ * The buffer's cox_buffer_data is NULL, and so is its entry in cox_pass_done_fn. A session refuses
+ * it with COX_E_UNSUPPORTED for a merged buffer, an image, a buffer that stays on devices, and in
+ * check mode. `released` is as for cox_buffer_wrap.
+ *
+ * If the device is lost, this frame and all later ones with the buffer end with COX_E_DEVICE_LOST.
+ * Make a new object and buffer when the device is back, or use host memory.
+ *
+ * On an error *out is NULL.
+ *
+ * Errors, each with a log line:
+ *   COX_E_INVALID        A pointer is NULL. The object is an image, of another context or not
+ *                        CL_MEM_READ_WRITE. The call is made in a child process after fork.
+ *   COX_E_UNSUPPORTED    The device works in the host's memory (use cox_opencl_map). Or the driver
+ *                        lacks a function that `sync` needs.
+ *   COX_E_NOT_FOUND, COX_E_DEVICE_LOST  As for cox_opencl_device.
+ *   COX_E_NOMEM
+ *
+ * Thread-safety: any thread. */
+COX_API COX_MUST_CHECK cox_status cox_opencl_buffer(cox_runtime *runtime, uint32_t index,
+                                                    cl_mem mem, const struct cox_opencl_sync *sync,
+                                                    cox_released_fn *released, void *user,
+                                                    cox_buffer **out);
+
 /* Make a memory object of memory that another interface exported as an opaque file descriptor
  * (cl_khr_external_memory_opaque_fd). Vulkan does this with
  * VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT.
@@ -131,7 +187,7 @@ COX_API COX_MUST_CHECK cox_status cox_opencl_map(cox_runtime *runtime, cl_comman
  *
  * Commands on the object go between clEnqueueAcquireExternalMemObjectsKHR and
  * clEnqueueReleaseExternalMemObjectsKHR. This includes the commands of cox_opencl_read and
- * cox_opencl_write. Acquire the object after the other interface's work on the memory has ended.
+ * cox_opencl_write. Frames do both themselves (cox_opencl_buffer). Acquire the object after the other interface's work on the memory has ended.
  *
  * On an error *out is NULL.
  *

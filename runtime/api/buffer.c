@@ -1,32 +1,43 @@
 /* The application's calls on buffers: create, wrap, destroy.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "buffer.h"
 #include "misuse.h"
 
 #include <stdlib.h>
 
-static cox_status make_buffer(cox_runtime *runtime, void *data, size_t bytes, cox_buffer **out)
+cox_status cox__buffer_make(cox_runtime *runtime, struct cox__mem *mem, bool wrapped,
+                            cox_buffer **out)
 {
-    struct cox__mem *mem;
     cox_buffer *buffer = calloc(1, sizeof *buffer);
-    cox_status status = COX_E_NOMEM;
-    if (buffer)
-        status = runtime->backend->ops->mem_create(runtime->backend, data, bytes, &mem);
-    if (status) {
-        cox__log(&runtime->log, COX_LOG_ERROR, "%s: %zu bytes: %s",
-                 data ? "cox_buffer_wrap" : "cox_buffer_create", bytes, cox_status_text(status));
-        free(buffer);
-        return status;
-    }
+    if (!buffer)
+        return COX_E_NOMEM;
 
     buffer->runtime = runtime;
-    buffer->bytes = bytes;
-    buffer->wrapped = data != NULL;
+    buffer->bytes = runtime->backend->ops->mem_bytes(mem);
+    buffer->wrapped = wrapped;
     atomic_init(&buffer->refs, 1);
     atomic_init(&buffer->mem, mem);
     atomic_fetch_add(&runtime->alive.buffers, 1);
 
     *out = buffer;
     return COX_OK;
+}
+
+static cox_status make_buffer(cox_runtime *runtime, void *data, size_t bytes, cox_buffer **out)
+{
+    struct cox__backend *backend = runtime->backend;
+    struct cox__mem *mem;
+    cox_status status = backend->ops->mem_create(backend, data, bytes, &mem);
+    if (status == COX_OK) {
+        status = cox__buffer_make(runtime, mem, data != NULL, out);
+        if (status)
+            backend->ops->mem_destroy(backend, mem);
+    }
+
+    if (status)
+        cox__log(&runtime->log, COX_LOG_ERROR, "%s: %zu bytes: %s",
+                 data ? "cox_buffer_wrap" : "cox_buffer_create", bytes, cox_status_text(status));
+    return status;
 }
 
 /* Whether `function` can make a buffer here. Sets `*out` to NULL. */
@@ -144,5 +155,13 @@ size_t cox_buffer_bytes(const cox_buffer *buffer)
 
 void *cox_buffer_data(const cox_buffer *buffer)
 {
-    return buffer ? buffer->runtime->backend->ops->mem_data(buffer->mem) : NULL;
+    if (!buffer)
+        return NULL;
+
+    const struct cox__backend_ops *ops = buffer->runtime->backend->ops;
+    struct cox__mem_home home;
+    if (ops->mem_home && ops->mem_home(buffer->mem, &home))
+        return NULL;
+
+    return ops->mem_data(buffer->mem);
 }

@@ -9,6 +9,7 @@
 #include "engine/failure/directory.h"
 #include "engine/failure/residency.h"
 #include "engine/frame.h"
+#include "engine/home.h"
 #include "engine/transitions.h"
 #include "host/leak.h"
 #include "misuse.h"
@@ -552,7 +553,9 @@ static cox_status check_buffer(const cox_session *session, const struct cox__fra
         return COX_E_INVALID;
     }
 
-    const cox_status status = cox__directory_check(session, i, buffer);
+    cox_status status = cox__directory_check(session, i, buffer);
+    if (status == COX_OK)
+        status = cox__home_check(session, i, buffer);
     if (status)
         return status;
 

@@ -50,6 +50,7 @@ struct cox__pass {
     uint32_t written;      /* a bit for each binding that devices write in the frame's memory */
     uint32_t images;       /* a bit for each that a stage takes as an image */
     uint32_t only_images;  /* a bit for each of them that no stage takes as a buffer */
+    uint32_t asks_origin;  /* a bit for each whose kernels can use memory of all rows */
     bool in_place;         /* some binding is read and written */
     bool absolute;         /* kernels get whole buffers, and count from the frame's first row */
     uint32_t device_count; /* devices of the runtime that do the pass; 0 = all of the session */
@@ -128,6 +129,20 @@ enum { COX__JOB_RANGES_MAX = 2 * COX_BANDS_MAX, COX__JOB_BACK_MAX = 16 };
 
 enum cox__job_state { COX__JOB_RUNNING = 0, COX__JOB_DONE = 1, COX__JOB_FAILED = 2 };
 
+enum cox__job_kind {
+    COX__JOB_BAND,    /* runs the kernels of a pass */
+    COX__JOB_FETCH,   /* copies ranges[0] from the device's memory to the host's */
+    COX__JOB_PUSH,    /* copies ranges[0] from the host's memory to the device's */
+    COX__JOB_ACQUIRE, /* the library may use the memory of ranges[0].binding from now on */
+    COX__JOB_RELEASE, /* it gives the memory back */
+};
+
+/* Memory that lies on a device: the application's (cox_opencl_buffer). */
+struct cox__mem_home {
+    uint32_t device; /* of the runtime */
+    bool acquired;   /* a frame acquires the memory first, and releases it last */
+};
+
 /* One band under way on a device. The engine owns it, and keeps it alive and in place until the
  * backend has posted it and job_poll has returned DONE or FAILED. */
 struct cox__job {
@@ -150,6 +165,7 @@ struct cox__job {
     /* Most pieces to cut the band into if it is alone, so that its copies and kernels overlap. The
      * backend lowers it to the number that it takes. */
     uint32_t pieces;
+    enum cox__job_kind kind;
 
     /* On an instance that keeps rows (instance_resident): */
     /* bindings for which the job uses the instance's memory of the frame, a bit for each; 0 =
@@ -158,10 +174,13 @@ struct cox__job {
     uint32_t set; /* the number of that memory */
     /* of `resident` bindings that stay: the piece of the pipeline's kept memory */
     unsigned char kept[COX_BUFFERS_MAX];
+    /* `resident` bindings whose buffer lies on the device, a bit for each: the job uses the
+     * buffer's memory there. On any device, not only on one that keeps rows. */
+    uint32_t homed;
     /* `resident` bindings of which the device's memory has the job's rows already, a bit for each:
      * rows that a kernel leaves alone show nothing else */
     uint32_t own_rows;
-    /* rows of `resident` bindings to copy in before the kernels; for a fetch: to copy out */
+    /* rows of `resident` bindings to copy in before the kernels; for a transfer: see `kind` */
     uint32_t range_count;
     struct cox__job_range ranges[COX__JOB_RANGES_MAX];
     /* `resident` bindings of which all rows that the kernels write are copied out, a bit for
@@ -169,7 +188,6 @@ struct cox__job {
     uint32_t out;
     uint32_t back_count; /* written rows of the other `resident` bindings that are copied out */
     struct cox__job_range back[COX__JOB_BACK_MAX];
-    bool fetch; /* runs no kernel; ranges[0] is copied out */
 
     /* Filled in by the backend. */
     bool unfinished; /* job_continue must enqueue more before the job can end */
@@ -248,8 +266,14 @@ struct cox__backend_ops {
      * it. */
     void (*mem_abandon)(struct cox__backend *backend, struct cox__mem *mem);
     struct cox__mem_link *(*mem_link)(struct cox__mem *mem);
+    /* NULL = the memory lies on a device and has no copy on the host yet. */
     void *(*mem_data)(struct cox__mem *mem);
     size_t (*mem_bytes)(const struct cox__mem *mem);
+    /* Whether the memory lies on a device. *home is set if it does. NULL = no memory does. */
+    bool (*mem_home)(const struct cox__mem *mem, struct cox__mem_home *home);
+    /* Allocate host memory for rows that other devices use, unless memory that lies on a device has
+     * some. May block. Any thread that holds a reference, one at a time. */
+    cox_status (*mem_add_host)(struct cox__backend *backend, struct cox__mem *mem);
 
     /* Build the pipeline on a device. On an error (COX_E_BUILD, COX_E_DEVICE_MEMORY and others)
      * the device cannot take part. The passes' row alignments are final by now.
@@ -263,6 +287,9 @@ struct cox__backend_ops {
     /* The bindings of which the instance keeps rows: all of pipeline->resident, or none. */
     uint32_t (*instance_resident)(struct cox__backend *backend,
                                   const struct cox__instance *instance);
+    /* Whether the instance can use memory that lies on its device: both are in one context. */
+    bool (*instance_reaches)(struct cox__backend *backend, const struct cox__instance *instance,
+                             const struct cox__mem *mem);
     /* Whether a stage's kernel takes its argument `arg` as a pointer to global memory without
      * const. Returns the argument's name, or "" if the name is unknown; it lives as long as the
      * instance. Returns NULL if the pointer is const or the driver does not know. */

@@ -9,6 +9,7 @@
 #include "buffers.h"
 #include "device.h"
 #include "frame.h"
+#include "home.h"
 #include "invariant.h"
 #include "order.h"
 #include "passes.h"
@@ -53,7 +54,7 @@ static void conclude(struct cox_session *session, struct cox__frame *frame)
 {
     if (frame->fetch)
         return;
-    if (session->recovery.attention)
+    if (session->recovery.attention && (!frame->held.homed || frame->held.read_through))
         cox__probation_begin(session, frame);
     frame->delivered_ns = cox__engine_now(session->runtime);
     cox__passes_conclude(session, frame);
@@ -138,6 +139,8 @@ bool cox__deliver(struct cox_session *session, bool awaited_only)
                                frame); /* an earlier callback may have cancelled it */
         if (session->settings.verify > 0 && cox__verify_frame(session, frame))
             return progress || frame->unfinished;
+        if (cox__home_hand_back(session, frame))
+            return true;
 
         conclude(session, frame);
         hand_back(session, frame);

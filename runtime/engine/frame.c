@@ -25,7 +25,7 @@ static bool counts_agree(const struct cox__frame *frame)
 
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (is_at_work(&frame->bands[b])) {
-            at_work[frame->reports[b].device] += frame->bands[b].kind != COX__BAND_FETCH;
+            at_work[frame->reports[b].device] += !cox__band_is_transfer(&frame->bands[b]);
             sum++;
         }
 
@@ -100,6 +100,8 @@ void cox__frame_start(const struct cox_runtime *runtime, struct cox__frame *fram
     frame->kind = kind;
     frame->status = COX_OK;
     frame->held.keeps = frame->held.write_through = false;
+    frame->held.homed = frame->held.to_acquire = frame->held.to_release = 0;
+    frame->held.read_through = false;
     memset(frame->held.kept, 0, sizeof frame->held.kept);
     frame->start_ns = frame->end_ns = cox__engine_now(runtime);
     frame->joules = -1;
@@ -176,24 +178,24 @@ bool cox__frame_add(const struct cox__devices *devices, struct cox__frame *frame
     return true;
 }
 
-/* A fetch computes no rows of the pass. Its report lists as many rows as it copies, from row 0, so
- * that its time limit is about right. */
-bool cox__frame_add_fetch(struct cox__frame *frame, uint32_t device, uint32_t binding,
-                          uint32_t first, uint32_t end)
+/* A transfer computes no rows of the pass. Its report lists as many rows as it copies, from row 0,
+ * so that its time limit is about right. */
+bool cox__frame_add_transfer(struct cox__frame *frame, enum cox__band_kind kind, uint32_t device,
+                             uint32_t binding, struct cox__row_range range)
 {
     const struct cox__pass *pass = cox__frame_pass(frame);
     const uint32_t served = frame->pool.served;
-    const uint32_t rows = end - first;
+    const uint32_t rows = range.end - range.first;
     if (!add_band(frame, device, 0, cox__min_u32(rows, pass->rows), 0))
         return false;
 
     struct cox__band *band = &frame->bands[frame->band_count - 1];
-    frame->pool.served = served; /* fetches do not count for the pool */
+    frame->pool.served = served; /* transfers do not count for the pool */
     frame->at_work[device]--;
-    band->kind = COX__BAND_FETCH;
+    band->kind = kind;
     band->origin = binding;
-    band->fetch_first = first;
-    band->fetch_count = rows;
+    band->moved_first = range.first;
+    band->moved_count = rows;
     COX_INVARIANT(counts_agree(frame));
 
     return true;
@@ -203,7 +205,7 @@ void cox__frame_end_band(struct cox__frame *frame, uint32_t band, cox_status sta
 {
     cox__transition_band(&frame->bands[band], status ? COX__BAND_FAILED : COX__BAND_DONE);
     frame->reports[band].status = status;
-    frame->at_work[frame->reports[band].device] -= frame->bands[band].kind != COX__BAND_FETCH;
+    frame->at_work[frame->reports[band].device] -= !cox__band_is_transfer(&frame->bands[band]);
     frame->unfinished--;
     COX_INVARIANT(counts_agree(frame));
 }
@@ -286,7 +288,7 @@ static bool comes_before(const struct cox_band_report *one, const struct cox_ban
     return one->attempt < other->attempt;
 }
 
-/* Sort the bands by pass, then first row, then attempt, without checks and fetches. An insertion
+/* Sort the bands by pass, then first row, then attempt, without checks and transfers. An insertion
  * sort suffices for few bands that are nearly sorted. Returns how many there are. */
 static uint32_t sort_reports(struct cox_band_report *sorted, const struct cox__frame *frame)
 {

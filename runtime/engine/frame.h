@@ -38,10 +38,10 @@ bool cox__frame_has_more(const struct cox__frame *frame);
 bool cox__frame_add(const struct cox__devices *devices, struct cox__frame *frame, uint32_t device,
                     uint32_t first_row, uint32_t rows, uint32_t attempt);
 
-/* Add a band with which the device copies rows first .. end - 1 of a binding's buffer to the host.
- * False: as above. */
-bool cox__frame_add_fetch(struct cox__frame *frame, uint32_t device, uint32_t binding,
-                          uint32_t first, uint32_t end);
+/* Add a band that only moves rows of a binding, or acquires or releases its buffer. False: the table
+ * is full. */
+bool cox__frame_add_transfer(struct cox__frame *frame, enum cox__band_kind kind, uint32_t device,
+                             uint32_t binding, struct cox__row_range range);
 
 /* End a band under way: DONE if `status` is COX_OK, else FAILED. */
 void cox__frame_end_band(struct cox__frame *frame, uint32_t band, cox_status status);

@@ -21,7 +21,7 @@ static void call_done(struct cox__backend *backend, struct cox__frame *frame)
     void *buffers[COX_BUFFERS_MAX] = {NULL};
 
     for (uint32_t i = 0; i < pass->binding_count; i++)
-        if (frame->mems[i])
+        if (frame->mems[i] && !(frame->held.homed >> i & 1))
             buffers[i] = backend->ops->mem_data(frame->mems[i]);
 
     pass->done(pass->done_user, buffers, frame->params);

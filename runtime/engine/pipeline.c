@@ -543,6 +543,13 @@ static bool asks_origin(const struct cox__pass *pass, uint32_t binding)
     return true;
 }
 
+static void find_places(struct cox__pass *pass)
+{
+    for (uint32_t i = 0; i < pass->binding_count; i++)
+        if (pass->bindings[i].row_access == COX__WHOLE || asks_origin(pass, i))
+            pass->asks_origin |= UINT32_C(1) << i;
+}
+
 static uint32_t find_in_several(const struct cox__pipeline *pipeline)
 {
     uint32_t once = 0, several = 0;
@@ -568,7 +575,7 @@ static bool can_keep(const struct cox__pipeline *pipeline, uint32_t binding)
             continue;
         if (cox__is_own(of) || of->row_access == COX__REDUCE)
             return false;
-        if (of->row_access != COX__WHOLE && !asks_origin(&pipeline->passes[p], binding))
+        if (!(pipeline->passes[p].asks_origin >> binding & 1))
             return false;
     }
 
@@ -694,6 +701,8 @@ cox_status cox__pipeline_init(struct cox__pipeline *out, const struct cox__sessi
 
     if (copied) {
         take_together(out, params);
+        for (uint32_t p = 0; p < out->pass_count; p++)
+            find_places(&out->passes[p]);
         out->in_several = find_in_several(out);
         out->overwrites = overwritten(out) != 0;
         out->resident = find_resident(out);

@@ -4,6 +4,7 @@
  * Owns struct cox__sharing, struct cox__energy and struct cox__frame_pool.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "policy.h"
+#include "binding.h"
 #include "device.h"
 #include "engine.h"
 #include "frame.h"
@@ -297,7 +298,7 @@ static void fill_progress(const struct cox__devices *devices, const struct cox__
         const enum cox__band_state state = frame->bands[b].state;
         bool running = state == COX__BAND_QUEUED || state == COX__BAND_RUNNING;
 
-        if ((!running && state != COX__BAND_PLANNED) || frame->bands[b].kind == COX__BAND_FETCH)
+        if ((!running && state != COX__BAND_PLANNED) || cox__band_is_transfer(&frame->bands[b]))
             continue;
 
         if (of->rows == 0 || (running && report->submit_ns < submit_ns[report->device]))
@@ -319,7 +320,7 @@ static uint32_t least_grant(const struct cox__frame *frame)
     uint32_t count = 0;
 
     for (uint32_t b = frame->first_band; b < frame->band_count; b++)
-        count += frame->bands[b].kind != COX__BAND_FETCH;
+        count += !cox__band_is_transfer(&frame->bands[b]);
 
     const uint32_t room = count < COX_BANDS_MAX ? COX_BANDS_MAX - count : 1;
     uint64_t least = ((uint64_t)frame->pool.left + room - 1) / room;
@@ -456,9 +457,33 @@ static uint32_t measured_flags(const struct cox__frame *frame, uint32_t band)
     return flags;
 }
 
-void cox__policy_observe(const struct cox__sharing *of_passes, const struct cox__frame *frame,
+/* About how long it takes to move the rows of a band between its device and those on which the
+ * frame's buffers lie. */
+static uint64_t moved_ns(const struct cox_session *session, const struct cox__frame *frame,
                          uint32_t band)
 {
+    const struct cox_band_report *report = &frame->reports[band];
+    const struct cox__pass *pass = &session->pipeline.passes[frame->bands[band].pass];
+    double bytes = 0;
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox__binding *of = &pass->bindings[i];
+        if (!(frame->held.homed >> i & 1) || frame->held.home[i] == report->device ||
+            !cox__is_shared(of) || !cox__by_rows(of))
+            continue;
+
+        const int times = (of->access != COX__WRITE) + (of->access != COX__READ);
+        bytes += times * (double)report->rows / of->row_divisor * (double)of->pitch_bytes;
+    }
+
+    /* A byte that comes home goes over one link, not over two. */
+    return (uint64_t)(bytes * cox__residency_byte_ns(&session->residency) / 2);
+}
+
+void cox__policy_observe(const struct cox_session *session, const struct cox__frame *frame,
+                         uint32_t band)
+{
+    const struct cox__sharing *of_passes = session->sharing;
     const struct cox_band_report *report = &frame->reports[band];
     const uint32_t pass = frame->bands[band].pass;
     const uint32_t lead = of_passes[pass].lead;
@@ -476,7 +501,8 @@ void cox__policy_observe(const struct cox__sharing *of_passes, const struct cox_
                                                 .device = report->device,
                                                 .first_row = report->first_row,
                                                 .rows = report->rows,
-                                                .wall_ns = report->wall_ns,
+                                                .wall_ns = report->wall_ns +
+                                                           moved_ns(session, frame, band),
                                                 .queue_ns = of_split ? begin_ns - start_ns
                                                                      : report->queue_ns,
                                                 .kernel_ns = report->kernel_ns,

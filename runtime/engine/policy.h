@@ -19,7 +19,7 @@ bool cox__policy_offer(struct cox_session *session, struct cox__frame *frame, ui
 uint32_t cox__policy_reserves(const struct cox_session *session, const struct cox__frame *frame);
 
 /* Report a band that has ended: it is DONE, or FAILED after it ran. `of_passes`: the session's. */
-void cox__policy_observe(const struct cox__sharing *of_passes, const struct cox__frame *frame,
+void cox__policy_observe(const struct cox_session *session, const struct cox__frame *frame,
                          uint32_t band);
 
 /* Report a finished pass. After the last pass the frame is about to be delivered. */

@@ -37,12 +37,13 @@ static struct cox__queue_slot *free_slot(const struct cox__queue *queue)
     return NULL;
 }
 
-/* Whether no band is under way, apart from fetches. */
+/* Whether no band is under way, apart from transfers. */
 static bool is_empty(const struct cox__queue *queue)
 {
     uint32_t busy = 0;
     for (uint32_t i = 0; i < queue->slot_count; i++)
-        busy += queue->slots[i].state != COX__SLOT_FREE && !queue->slots[i].job.fetch;
+        busy += queue->slots[i].state != COX__SLOT_FREE &&
+                queue->slots[i].job.kind == COX__JOB_BAND;
     return busy == 0;
 }
 
@@ -54,14 +55,15 @@ static uint32_t find_copiers(const struct cox__queue *queue, const struct cox__f
     for (uint32_t i = 0; i < queue->slot_count; i++) {
         const struct cox__queue_slot *slot = &queue->slots[i];
         const bool shares = slot->job.frame == frame || frame->pipeline->stays;
-        if (slot->state != COX__SLOT_FREE && slot->job.range_count && !slot->job.fetch && shares)
+        const bool copies = slot->job.kind == COX__JOB_BAND && slot->job.range_count;
+        if (slot->state != COX__SLOT_FREE && copies && shares)
             copiers |= UINT32_C(1) << i;
     }
     return copiers;
 }
 
-/* Whether a fetch leaves a slot for the device's own band. */
-static bool has_room_for_fetch(const struct cox__queue *queue)
+/* Whether a transfer leaves a slot for the device's own band. */
+static bool has_room_for_transfer(const struct cox__queue *queue)
 {
     uint32_t free = 0;
     for (uint32_t i = 0; i < queue->slot_count; i++)
@@ -75,7 +77,7 @@ static struct cox__mem *mem_of(const struct cox__spare *spare, const struct cox_
 {
     const struct cox__job *job = &slot->job;
 
-    if (job->fetch)
+    if (job->kind != COX__JOB_BAND)
         return binding == job->ranges[0].binding ? frame->mems[binding] : NULL;
     if (!cox__is_shared(&cox__frame_pass(frame)->bindings[binding]))
         return NULL;
@@ -95,10 +97,11 @@ static void fill_memory(const struct cox__spare *spare, struct cox__queue_slot *
     for (uint32_t i = 0; i < pass->binding_count; i++)
         slot->mems[i] = mem_of(spare, slot, frame, i);
 
-    if (job->fetch)
+    /* A device that hangs may still write to memory of the application's that lies on it, too. */
+    if (job->kind != COX__JOB_BAND)
         slot->written = UINT32_C(1) << job->ranges[0].binding;
     else
-        slot->written = pass->written & ~(job->resident & ~job->out);
+        slot->written = pass->written & ~(job->resident & ~job->out & ~job->homed);
 
     for (uint32_t b = 0; b < job->back_count; b++)
         slot->written |= UINT32_C(1) << job->back[b].binding;
@@ -117,7 +120,7 @@ static bool fill_slot(struct cox_session *session, struct cox__queue_slot *slot,
     slot->frame_index = frame->index;
     slot->posted_early = false;
     slot->copiers = 0;
-    if (frame->bands[band].kind != COX__BAND_FETCH) /* it reads rows of bands that have ended */
+    if (!cox__band_is_transfer(&frame->bands[band])) /* it moves rows of bands that have ended */
         slot->copiers = find_copiers(slot->queue, frame);
 
     job->frame = frame;
@@ -243,17 +246,17 @@ static uint32_t fastest_enqueuer(const struct cox__devices *devices, uint32_t se
     return fastest;
 }
 
-/* Submit the fetches of a device, or its other bands. `sharing`: devices that get bands in this
+/* Submit the transfers of a device, or its other bands. `sharing`: devices that get bands in this
  * turn. */
 static bool submit_bands(struct cox_session *session, struct cox__frame *frame, uint32_t device,
-                         uint32_t reserved, uint32_t sharing, bool fetches)
+                         uint32_t reserved, uint32_t sharing, bool transfers)
 {
     bool progress = false;
 
     for (uint32_t b = 0; b < frame->band_count; b++)
         if (frame->reports[b].device == device &&
-            (frame->bands[b].kind == COX__BAND_FETCH) == fetches &&
-            (!fetches || has_room_for_fetch(session->devices.list[device].queue)) &&
+            cox__band_is_transfer(&frame->bands[b]) == transfers &&
+            (!transfers || has_room_for_transfer(session->devices.list[device].queue)) &&
             may_submit(&session->devices, frame, b, reserved, false))
             progress |= submit_band(session, frame, b, sharing);
 
@@ -296,7 +299,7 @@ static uint64_t unfinished_ns(struct cox_session *session)
 
 /* Each device gets the first part of its bands before any device gets the next one, so all devices
  * begin early. A device that enqueues fast does not wait for slower ones. A device that enqueues
- * more slowly than all that is left of the others comes after that. Fetches come first, because
+ * more slowly than all that is left of the others comes after that. Transfers come first, because
  * bands of other devices wait for them. */
 bool cox__queue_submit(struct cox_session *session, struct cox__frame *frame, uint32_t reserved)
 {
@@ -398,9 +401,9 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     cox__timing_note_end(device, slot, report, plausible ? end : now);
     if (frame->kind == COX__FRAME_WARMUP)
         cox__timing_note_launch(device, job->pass);
-    else if (!job->fetch)
+    else if (job->kind == COX__JOB_BAND)
         cox__timing_learn(device, job->pass, report);
-    else
+    else if (job->kind == COX__JOB_FETCH)
         cox__residency_learn_fetch(&session->residency, &session->pipeline, job,
                                    cox__elapsed_ns(slot->submit_ns, report->end_ns));
     device->last_done_ns = now;
@@ -417,7 +420,7 @@ static void band_ended_well(struct cox_session *session, struct cox__queue_slot 
     cox__timing_plan_polls(device, slot->queue, report->end_ns);
     cox__residency_note_done(frame, job, slot->queue->device);
 
-    if (!job->fetch &&
+    if (job->kind == COX__JOB_BAND &&
         !cox__frame_save_partials(session->runtime->backend, frame, job->band, job)) {
         cox__log(&session->runtime->log, COX_LOG_ERROR,
                  "frame %llu: no memory for a band's partial result",

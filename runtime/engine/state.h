@@ -56,8 +56,11 @@ enum cox__band_kind {
     /* Rows of the frame that the policy's `assign` gave to a device which already had a band. */
     COX__BAND_CHUNK,
     COX__BAND_CHECK, /* the rows of `origin` again, on the spare buffers, only for comparison */
-    /* No rows of the pass: its device copies kept rows to host memory; see residency.h. */
-    COX__BAND_FETCH
+    /* Transfers, which do no rows of the pass: */
+    COX__BAND_FETCH,   /* copies rows from its device to host memory; see residency.h */
+    COX__BAND_PUSH,    /* copies rows from host memory to a buffer on its device; see home.h */
+    COX__BAND_ACQUIRE, /* acquires a buffer on its device, */
+    COX__BAND_RELEASE  /* or releases it */
 };
 
 /* The engine's data of a band. Its report is in the parallel struct cox_band_report. */
@@ -65,9 +68,9 @@ struct cox__band {
     enum cox__band_state state;
     enum cox__band_kind kind;
     uint32_t pass;
-    /* COX__BAND_CHECK: the band whose rows are done again, all or some; COX__BAND_FETCH: binding */
+    /* COX__BAND_CHECK: the band whose rows are done again, all or some; transfers: binding */
     uint32_t origin;
-    uint32_t fetch_first, fetch_count; /* buffer rows of that binding */
+    uint32_t moved_first, moved_count; /* transfers: buffer rows of that binding */
     bool checked;                      /* was compared, or needs no check */
     void *partials; /* REDUCE results, all bindings one after the other; kept for later frames */
 };
@@ -131,6 +134,13 @@ struct cox__held {
      * in this frame. */
     struct cox__kept *kept[COX_BUFFERS_MAX];
     bool write_through; /* everything that is written is copied out */
+
+    /* Bindings whose buffer lies on a device, a bit for each; by home.c. */
+    uint32_t homed;
+    uint32_t home[COX_BUFFERS_MAX]; /* that device, of the session */
+    uint32_t to_acquire;            /* of them: must be acquired before any band uses them */
+    uint32_t to_release;            /* of them: were acquired */
+    bool read_through;              /* all that bands read is copied to the host's memory first */
 };
 
 /* Rows of the pass under way that the policy assigns while the pass runs. Engine only; policy.c
@@ -194,9 +204,9 @@ struct cox__frame {
     struct cox__frame_pool pool;
     struct cox_band shadow; /* the shadow run that the split asks for; rows 0 = none, or begun */
 
-    /* bands that are PLANNED, QUEUED or RUNNING, by device, without fetches */
+    /* bands that are PLANNED, QUEUED or RUNNING, by device, without transfers */
     uint32_t at_work[COX_DEVICES_MAX];
-    uint32_t unfinished; /* their sum, with fetches */
+    uint32_t unfinished; /* their sum, with transfers */
     bool sampled;        /* the bands to check were drawn */
     struct cox__vote vote;
     uint32_t band_count; /* of all passes so far, the earlier ones first */
@@ -560,6 +570,12 @@ static inline uint64_t cox__device_alone_ns(const struct cox__device *device, ui
 static inline bool cox__device_is_active(const struct cox__device *device)
 {
     return device->state == COX_DEVICE_ACTIVE;
+}
+
+/* Whether a band only moves rows, or acquires or releases a buffer. */
+static inline bool cox__band_is_transfer(const struct cox__band *band)
+{
+    return band->kind >= COX__BAND_FETCH;
 }
 
 /* Whether a band does rows of its frame's pass. */

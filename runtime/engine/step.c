@@ -12,6 +12,7 @@
 #include "engine.h"
 #include "event.h"
 #include "frame.h"
+#include "home.h"
 #include "making.h"
 #include "order.h"
 #include "passes.h"
@@ -49,14 +50,14 @@ static void on_band_done(struct cox_session *session, struct cox__frame *frame, 
 {
     if (frame->bands[band].kind == COX__BAND_CHECK)
         cox__verify_done(session, frame, band);
-    else if (frame->bands[band].kind != COX__BAND_FETCH)
-        cox__policy_observe(session->sharing, frame, band);
+    else if (!cox__band_is_transfer(&frame->bands[band]))
+        cox__policy_observe(session, frame, band);
 }
 
 static void on_band_failed(struct cox_session *session, struct cox__frame *frame, uint32_t band)
 {
-    if (frame->bands[band].kind != COX__BAND_FETCH)
-        cox__policy_observe(session->sharing, frame, band);
+    if (!cox__band_is_transfer(&frame->bands[band]))
+        cox__policy_observe(session, frame, band);
     cox__recover_band(session, frame, band, true);
 }
 
@@ -65,6 +66,7 @@ static void on_device_failed(struct cox_session *session, uint32_t device, cox_s
     cox__reaper_take(session, device, status);
     cox__residency_forget(&session->order, device);
     cox__directory_forget(session, device);
+    cox__home_forget(session, device);
     cox__recover_planned(session);
     if (status == COX_E_MISMATCH)
         cox__recover_convicted(session, device);
@@ -123,6 +125,8 @@ static void start_frame(struct cox_session *session, struct cox__frame *frame, b
     frame->status = cox__buffers_status(frame);
     if (frame->status == COX_OK)
         frame->status = cox__directory_open(session, frame);
+    if (frame->status == COX_OK)
+        cox__home_open(session, frame);
     if (session->no_device)
         frame->status = cox__device_any_joined(&session->devices) ? COX_E_DEVICE_LOST
                                                                   : COX_E_NO_DEVICE;
@@ -130,6 +134,8 @@ static void start_frame(struct cox_session *session, struct cox__frame *frame, b
     cox__residency_start(session, frame);
     if (frame->status == COX_OK && !frame->fetch)
         cox__policy_split(session, frame);
+    if (frame->status == COX_OK)
+        cox__home_acquire(frame);
 }
 
 /* Whether a frame with work that may still begin has expired. If not, the session remembers when it
@@ -238,6 +244,8 @@ static bool try_start(struct cox_session *session, uint32_t index, bool *progres
 
     if (index > 0 && !cox__directory_has_room(session, frame))
         return false;
+    if (!session->no_device && cox__home_is_joining(session, frame))
+        return false;
 
     start_frame(session, frame, index == 0);
     *progress = true;
@@ -278,6 +286,8 @@ static bool dispatch(struct cox_session *session)
         if (frame->pool.left)
             progress |= cox__policy_offer(session, frame, reserved, false);
         progress |= cox__residency_plan(session, frame);
+        if (session->settings.verify == 0 && cox__frame_is_complete(frame))
+            progress |= cox__home_hand_back(session, frame);
         if (frame->unfinished)
             progress |= cox__queue_submit(session, frame, reserved);
         progress |= cox__step_drain(session);

@@ -156,12 +156,12 @@ void cox__timing_note_end(struct cox__device *device, const struct cox__queue_sl
                           struct cox_band_report *report, uint64_t end_ns)
 {
     uint64_t start = slot->submit_ns;
-    if (!slot->job.fetch)
+    if (slot->job.kind == COX__JOB_BAND)
         start = cox__max_u64(start, device->last_end_ns);
     if (end_ns <= start)
         end_ns = start + 1;
 
-    if (!slot->job.fetch)
+    if (slot->job.kind == COX__JOB_BAND)
         device->last_end_ns = end_ns;
     report->end_ns = end_ns;
     report->wall_ns = end_ns - start;

@@ -13,6 +13,10 @@
  * lists stay within one device. The engine decides which rows to copy of those that stay on the
  * device from pass to pass (frame_set.c).
  *
+ * A buffer that lies on the device (device_buffer.c) is used in place. That needs kernels that can
+ * use memory of all rows, or a band that begins at row 0. Otherwise the device copies the rows to
+ * the slot's memory and back.
+ *
  * If kernels take a buffer from row 0 on (cox_pass.absolute), mapped devices that are no CPUs copy
  * too, on their only queue. Not every driver maps a part of a buffer.
  *
@@ -555,13 +559,80 @@ static void place_piece(struct cox__instance *instance, const struct cox__job *j
         state->mems[i] = slot->mems[i];
         state->origins[i] = first;
 
-        if (cox__cl_keeps(job, i))
+        const bool whole = cox__cl_keeps(job, i) && !(state->indirect >> i & 1);
+        if (whole)
             state->mems[i] = cox__cl_resident_mem(instance, job, i);
         else if (!cox__from_start(pass, i) && is_cut(state, &pass->bindings[i]))
             state->mems[i] = slot->pieces[i][piece.number];
-        if (cox__cl_keeps(job, i) || cox__from_start(pass, i))
+        if (whole || cox__from_start(pass, i))
             state->origins[i] = 0;
     }
+}
+
+/* Enqueue a copy of rows between the application's memory on the device and the slot's. */
+static cl_int copy_there(const struct cox__instance *instance, const struct copy *copy, cl_mem home,
+                         cl_event *event)
+{
+    const struct cox__binding *binding = copy->binding;
+    const size_t pitch = binding->pitch_bytes;
+    const size_t at_home = row_offset(binding, copy->first), in_slot = rows_bytes(binding, copy->at);
+    const cl_uint waits = copy->after != NULL;
+    cl_command_queue queue = instance->queues[COX__CL_QUEUE_COMPUTE];
+
+    if (copy->in)
+        return clEnqueueCopyBuffer(queue, home, copy->mem, at_home, in_slot,
+                                   rows_bytes(binding, copy->count), waits,
+                                   cox__cl_wait_list(&copy->after), event);
+    if (!cox__has_gaps(binding))
+        return clEnqueueCopyBuffer(queue, copy->mem, home, in_slot, at_home,
+                                   rows_bytes(binding, copy->count), waits,
+                                   cox__cl_wait_list(&copy->after), event);
+
+    /* Bytes between the rows keep their values. */
+    const size_t from[3] = {in_slot % pitch, in_slot / pitch, 0};
+    const size_t to[3] = {at_home % pitch, at_home / pitch, 0};
+    const size_t region[3] = {cox__row_bytes(binding), copy->count, 1};
+    return clEnqueueCopyBufferRect(queue, copy->mem, home, from, to, region, pitch, 0, pitch, 0,
+                                   waits, cox__cl_wait_list(&copy->after), event);
+}
+
+/* Copy the rows of bindings that cannot be used in place to the slot's memory, before the kernels
+ * and after the copies in. Later, copy back those that were written. */
+static cox_status copy_indirect(struct cox__instance *instance, struct cox__job *job,
+                                struct cox__cl_slot *slot, bool in, cl_event after)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    const struct cox__cl_staging *state = &slot->staging;
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox__binding *binding = &pass->bindings[i];
+        const bool needed = binding->access != COX__WRITE || binding->coverage != COX__COVERS_ALL;
+        if (!(state->indirect >> i & 1) || (in ? !needed : !cox__written_by_rows(binding)))
+            continue;
+
+        struct copy copy = {.binding = binding,
+                            .index = i,
+                            .in = in,
+                            .mem = slot->mems[i],
+                            .first = state->band_firsts[i],
+                            .count = state->band_counts[i],
+                            .after = after};
+        if (!in)
+            cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &copy.first,
+                                       &copy.count);
+        copy.at = copy.first - state->band_origins[i];
+
+        cl_event event;
+        const struct cox__driver_call call = cox__cl_call(instance);
+        const cl_int code = copy_there(instance, &copy, cox__cl_resident_mem(instance, job, i),
+                                       &event);
+        const cox_status status = cox__cl_slot_enqueued(instance, slot, COX__CL_CLEAR, &call, code,
+                                                        event, "clEnqueueCopyBuffer");
+        if (status)
+            return status;
+    }
+
+    return COX_OK;
 }
 
 /* Copy out what a piece's kernels wrote. The queue is in order: only the first copy waits for the
@@ -665,6 +736,27 @@ static cox_status clear_outputs(struct cox__instance *instance, const struct cox
     return status;
 }
 
+/* The bindings of a job that cannot be used in place where their buffers lie. */
+static uint32_t indirect_of(const struct cox__instance *instance, const struct cox__job *job)
+{
+    const struct cox__pass *pass = cox__cl_pass(instance, job);
+    uint32_t indirect = 0;
+
+    for (uint32_t i = 0; i < pass->binding_count; i++) {
+        const struct cox__binding *binding = &pass->bindings[i];
+        uint32_t first, count;
+        if (!(job->homed >> i & 1) || !cox__is_shared(binding) || !cox__by_rows(binding) ||
+            cox__from_start(pass, i))
+            continue;
+
+        cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &first, &count);
+        if (binding->offset_bytes || (first && !(pass->asks_origin >> i & 1)))
+            indirect |= UINT32_C(1) << i;
+    }
+
+    return indirect;
+}
+
 /* Whether a band may be cut into pieces. A band with images is one piece: images are of the whole
  * band. So is a band whose rows are on the device already: there are no copies for its kernels to
  * overlap.
@@ -675,7 +767,7 @@ static cox_status clear_outputs(struct cox__instance *instance, const struct cox
 static bool may_cut(const struct cox__instance *instance, const struct cox__job *job)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-    if (!job->alone || pass->images || !copies_rows(pass, job))
+    if (!job->alone || pass->images || !copies_rows(pass, job) || indirect_of(instance, job))
         return false;
 
     for (uint32_t i = 0; i < pass->binding_count; i++)
@@ -700,7 +792,8 @@ static void begin_staged(const struct cox__instance *instance, struct cox__job *
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     struct cox__cl_staging *state = &slot->staging;
 
-    *state = (struct cox__cl_staging){.piece_rows = rows_of_piece(instance, job)};
+    *state = (struct cox__cl_staging){.indirect = indirect_of(instance, job),
+                                      .piece_rows = rows_of_piece(instance, job)};
     state->cut = state->piece_rows < job->rows;
     job->pieces = (job->rows + state->piece_rows - 1) / state->piece_rows;
     state->in_line = !pass->images && !copies_rows(pass, job);
@@ -796,6 +889,8 @@ static cox_status enqueue_kernels(struct cox__instance *instance, struct cox__jo
         status = begin_piece(instance, job, slot, piece);
         copied = state->copied[piece.number % 2];
         end = 1;
+        if (status == COX_OK)
+            status = copy_indirect(instance, job, slot, true, copied);
     }
 
     if (status == COX_OK)
@@ -804,6 +899,9 @@ static cox_status enqueue_kernels(struct cox__instance *instance, struct cox__jo
     if (status || end < count)
         return status;
 
+    status = copy_indirect(instance, job, slot, false, NULL);
+    if (status)
+        return status;
     return end_piece(instance, job, slot, piece);
 }
 
@@ -827,17 +925,34 @@ cox_status cox__cl_band_continue(struct cox__instance *instance, struct cox__job
     return status;
 }
 
+/* Move rows, or acquire or release a buffer. The bands that wrote the rows are over. */
+static cox_status enqueue_transfer(struct cox__instance *instance, struct cox__job *job,
+                                   struct cox__cl_slot *slot)
+{
+    const struct cox__job_range *range = &job->ranges[0];
+
+    /* Acquiring and releasing are commands of the compute queue. */
+    slot->staging.in_line = job->kind == COX__JOB_ACQUIRE || job->kind == COX__JOB_RELEASE;
+
+    switch (job->kind) {
+    case COX__JOB_ACQUIRE:
+        return cox__cl_device_buffer_acquire(instance, slot, job->mems[range->binding]);
+    case COX__JOB_RELEASE:
+        return cox__cl_device_buffer_release(instance, slot, job->mems[range->binding]);
+    default:
+        return copy_of_set(instance, job, slot, range->binding, job->kind == COX__JOB_PUSH,
+                           range->first, range->count, NULL);
+    }
+}
+
 cox_status cox__cl_band_enqueue(struct cox__instance *instance, struct cox__job *job,
                                 struct cox__cl_slot *slot)
 {
     job->unfinished = false;
     slot->staging.in_line = false;
 
-    if (job->fetch) { /* the pass that wrote these rows is over */
-        const struct cox__job_range *range = &job->ranges[0];
-        return copy_of_set(instance, job, slot, range->binding, false, range->first, range->count,
-                           NULL);
-    }
+    if (job->kind != COX__JOB_BAND)
+        return enqueue_transfer(instance, job, slot);
 
     if (!instance->staged) {
         job->pieces = 1;

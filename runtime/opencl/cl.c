@@ -27,6 +27,7 @@ static void destroy(struct cox__backend *base)
 
     pthread_mutex_destroy(&backend->hang_lock);
     pthread_mutex_destroy(&backend->programs_lock);
+    pthread_mutex_destroy(&backend->host_lock);
 
     free(backend->cache_dir);
     free(backend);
@@ -68,6 +69,13 @@ static uint64_t now_ns(struct cox__backend *base)
     return cox__clock_ns();
 }
 
+static bool instance_reaches(struct cox__backend *base, const struct cox__instance *instance,
+                             const struct cox__mem *mem)
+{
+    (void)base;
+    return instance->staged && instance->context == mem->home_context;
+}
+
 static const struct cox__backend_ops ops = {
     .destroy = destroy,
     .device_count = device_count,
@@ -81,9 +89,12 @@ static const struct cox__backend_ops ops = {
     .mem_link = cox__cl_mem_link,
     .mem_data = cox__cl_mem_data,
     .mem_bytes = cox__cl_mem_bytes,
+    .mem_home = cox__cl_mem_home,
+    .mem_add_host = cox__cl_mem_add_host,
     .instance_create = cox__cl_instance_create,
     .instance_destroy = cox__cl_instance_destroy,
     .instance_resident = cox__cl_frame_set_resident,
+    .instance_reaches = instance_reaches,
     .instance_may_write = cox__cl_arguments_may_write,
     .instance_isolate = cox__cl_instance_isolate,
     .instance_abandon = cox__cl_instance_abandon,
@@ -105,6 +116,7 @@ cox_status cox__cl_create(struct cox__backend **out, const struct cox__cl_option
 
     pthread_mutex_init(&backend->hang_lock, NULL);
     pthread_mutex_init(&backend->programs_lock, NULL);
+    pthread_mutex_init(&backend->host_lock, NULL);
 
     backend->base.ops = &ops;
     backend->log = options->log;

@@ -144,8 +144,9 @@ cox_status cox__cl_instance_create(struct cox__backend *base, uint32_t device,
     instance->pass_count = pipeline->pass_count;
     instance->event_max = COX__CL_PIECES_MAX *
                           (COX__CL_LAUNCHES_MAX * COX_FUSED_MAX + 2 * pipeline->binding_count);
-    if (pipeline->resident)
-        instance->event_max += COX__JOB_RANGES_MAX + COX__JOB_BACK_MAX;
+
+    /* copies of ranges, and of rows on the device */
+    instance->event_max += COX__JOB_RANGES_MAX + COX__JOB_BACK_MAX + 2 * pipeline->binding_count;
 
     if (fresh)
         atomic_store(&instance->device->lost, true);

@@ -1,5 +1,5 @@
 /* A device instance: one device's part of one session. The parts that instance.c, slot.c, stage.c,
- * arguments.c, work_group.c, band.c, image.c, device_memory.c, frame_set.c, trial.c, taint.c and
+ * arguments.c, work_group.c, band.c, image.c, device_memory.c, device_buffer.c, frame_set.c, trial.c, taint.c and
  * job.c share. Only these files and cl.c include it.
  *
  * An instance is made and destroyed on application threads and worker threads. While bands are
@@ -32,6 +32,9 @@ struct cox__cl_staging {
     uint32_t band_origins[COX_BUFFERS_MAX]; /* of the band: where the slot's memory begins */
     uint32_t band_firsts[COX_BUFFERS_MAX];  /* the first buffer row that the band touches */
     uint32_t band_counts[COX_BUFFERS_MAX];  /* buffer rows that the band touches */
+    /* Bindings whose buffer lies on the device, but whose kernels cannot use it in place, a bit for
+     * each: their rows are copied to the slot's memory and back, on the device. */
+    uint32_t indirect;
     uint32_t piece_rows;
     bool cut;     /* into several pieces */
     bool in_line; /* the compute queue also does the copies */
@@ -135,6 +138,8 @@ static inline bool cox__cl_keeps(const struct cox__job *job, uint32_t binding)
 static inline cl_mem cox__cl_resident_mem(const struct cox__instance *instance,
                                           const struct cox__job *job, uint32_t binding)
 {
+    if (job->homed >> binding & 1)
+        return job->mems[binding]->home;
     if (instance->pipeline->stays >> binding & 1)
         return instance->kept[job->kept[binding]];
 
@@ -343,6 +348,20 @@ uint32_t cox__cl_frame_set_resident(struct cox__backend *base,
  * Errors (logged): E_DEVICE_LOST with `instance->hangs` set. */
 cox_status cox__cl_frame_sets_allocate(struct cox__instance *instance);
 void cox__cl_frame_sets_free(struct cox__instance *instance);
+
+/* ---- device_buffer.c ---- */
+
+/* Memory of a memory object that lies on a device. `sync` may be NULL. Errors (logged): E_INVALID,
+ * E_UNSUPPORTED, E_NOMEM. */
+cox_status cox__cl_device_buffer_make(struct cox__cl_backend *backend, uint32_t device,
+                                      cl_mem object, const struct cox_opencl_sync *sync,
+                                      struct cox__mem **out);
+
+/* Enqueue what makes the memory the library's, and what gives it back. */
+cox_status cox__cl_device_buffer_acquire(struct cox__instance *instance, struct cox__cl_slot *slot,
+                                         const struct cox__mem *mem);
+cox_status cox__cl_device_buffer_release(struct cox__instance *instance, struct cox__cl_slot *slot,
+                                         const struct cox__mem *mem);
 
 /* ---- slot.c ---- */
 

@@ -71,6 +71,7 @@ struct cox__cl_backend {
     struct cox__cl_callbacks *callbacks;
     pthread_mutex_t hang_lock;
     struct cox__cl_deferred *deferred; /* guarded by hang_lock */
+    pthread_mutex_t host_lock;         /* a leaf; see cox__cl_mem_add_host */
     pthread_mutex_t programs_lock;     /* a leaf: no other lock is taken while it is held */
     /* guarded by programs_lock; the most recently requested one comes first */
     struct cox__cl_program *programs;

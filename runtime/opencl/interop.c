@@ -1,10 +1,11 @@
-/* The interface to applications that use OpenCL themselves (coxswain/opencl.h). It is built on the
- * library's public interface: a mapped memory object is a wrapped buffer with its own unmapping.
+/* The interface to applications that use OpenCL themselves (coxswain/opencl.h). A mapped memory
+ * object is a wrapped buffer with its own unmapping.
  *
  * Runs on application threads.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "api/buffer.h"
 #include "api/misuse.h"
-#include "mem.h"
+#include "instance_parts.h"
 #include <coxswain/opencl.h>
 
 /* Check a call that has the application's objects as arguments: if they are invalid, the caller is
@@ -63,7 +64,14 @@ static char *place_of(const cox_buffer *buffer, size_t offset, size_t bytes, con
                  buffer->bytes);
         return NULL;
     }
-    return (char *)cox_buffer_data(buffer) + offset;
+
+    char *data = cox_buffer_data(buffer);
+    if (!data) {
+        cox__log(&buffer->runtime->log, COX_LOG_ERROR,
+                 "%s: the buffer lies on a device: copy its memory object", function);
+        return NULL;
+    }
+    return data + offset;
 }
 
 cox_status cox_opencl_read(cox_buffer *to, size_t offset, cl_command_queue queue, cl_mem from,
@@ -128,6 +136,47 @@ cox_status cox_opencl_map(cox_runtime *runtime, cl_command_queue queue, cl_mem m
     }
 
     return status;
+}
+
+/* ---- memory objects in place ---- */
+
+cox_status cox_opencl_buffer(cox_runtime *runtime, uint32_t index, cl_mem mem,
+                             const struct cox_opencl_sync *sync, cox_released_fn *released,
+                             void *user, cox_buffer **out)
+{
+    static const char function[] = "cox_opencl_buffer";
+
+    if (out)
+        *out = NULL;
+    if (!runtime || cox__misuse_null(runtime, out, function, "out") ||
+        cox__misuse_forked(runtime, function) || cox__misuse_null(runtime, mem, function, "mem"))
+        return COX_E_INVALID;
+
+    struct cox__cl_backend *backend = (struct cox__cl_backend *)runtime->backend;
+    cl_context context;
+    cl_device_id device;
+    cox_status status = cox_opencl_device(runtime, index, &context, &device);
+    if (status) {
+        cox__log(&runtime->log, COX_LOG_ERROR, "%s: device %u: %s", function, index,
+                 cox_status_text(status));
+        return status;
+    }
+
+    struct cox__mem *made;
+    status = cox__cl_device_buffer_make(backend, index, mem, sync, &made);
+    if (status)
+        return status;
+
+    status = cox__buffer_make(runtime, made, true, out);
+    if (status) {
+        cox__cl_mem_destroy(&backend->base, made);
+        return status;
+    }
+
+    struct cox__mem_link *link = cox__cl_mem_link(made);
+    link->released = released;
+    link->user = user;
+    return COX_OK;
 }
 
 /* ---- memory of other interfaces ---- */

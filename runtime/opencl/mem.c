@@ -64,40 +64,97 @@ static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
              mem->padded_bytes);
 }
 
+/* Allocate `data`: pinned, or ordinary pages. */
+static cox_status allocate(struct cox__cl_backend *backend, struct cox__mem *mem)
+{
+    mem->padded_bytes = (mem->bytes + COX__PAGE_BYTES - 1) / COX__PAGE_BYTES * COX__PAGE_BYTES;
+    if (mem->padded_bytes < mem->bytes)
+        return COX_E_NOMEM;
+
+    pin(backend, mem);
+    if (mem->pinned) {
+        memset(mem->data, 0, mem->padded_bytes);
+        return COX_OK;
+    }
+
+    mem->pages = cox__cl_shared_pages_new(mem->padded_bytes);
+    if (!mem->pages)
+        return COX_E_NOMEM;
+
+    mem->data = mem->pages->data;
+    return COX_OK;
+}
+
 cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t bytes,
                               struct cox__mem **out)
 {
-    struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    struct cox__mem *mem = calloc(1, sizeof *mem);
+    cox_status status = COX_OK;
+    if (!mem)
+        return COX_E_NOMEM;
+
+    mem->bytes = mem->padded_bytes = bytes;
+    mem->data = host;
+    mem->wrapped = host != NULL;
+    if (!host)
+        status = allocate((struct cox__cl_backend *)base, mem);
+
+    if (status)
+        free(mem);
+    else
+        *out = mem;
+    return status;
+}
+
+/* ---- memory on a device ---- */
+
+cox_status cox__cl_mem_create_home(struct cox__cl_backend *backend, uint32_t device, cl_mem object,
+                                   const struct cox_opencl_sync *sync, struct cox__mem **out)
+{
+    size_t bytes;
+    if (clGetMemObjectInfo(object, CL_MEM_SIZE, sizeof bytes, &bytes, NULL))
+        return COX_E_INVALID;
+
     struct cox__mem *mem = calloc(1, sizeof *mem);
     if (!mem)
         return COX_E_NOMEM;
 
+    clRetainMemObject(object);
     mem->bytes = bytes;
-    mem->data = host;
-    mem->wrapped = host != NULL;
-    mem->padded_bytes = bytes;
-    if (!host)
-        mem->padded_bytes = (bytes + COX__PAGE_BYTES - 1) / COX__PAGE_BYTES * COX__PAGE_BYTES;
-    if (mem->padded_bytes < bytes)
-        goto no_memory;
-
-    if (!host)
-        pin(backend, mem);
-    if (mem->pinned) {
-        memset(mem->data, 0, mem->padded_bytes);
-    } else if (!host) {
-        mem->pages = cox__cl_shared_pages_new(mem->padded_bytes);
-        if (!mem->pages)
-            goto no_memory;
-        mem->data = mem->pages->data;
-    }
+    mem->home = object;
+    mem->home_device = device;
+    mem->home_context = backend->groups[backend->devices[device].group].context;
+    if (sync)
+        mem->sync = *sync;
 
     *out = mem;
     return COX_OK;
+}
 
-no_memory:
-    free(mem);
-    return COX_E_NOMEM;
+bool cox__cl_mem_home(const struct cox__mem *mem, struct cox__mem_home *home)
+{
+    if (!mem->home)
+        return false;
+
+    *home = (struct cox__mem_home){.device = mem->home_device,
+                                   .acquired = mem->sync.external || mem->sync.wait ||
+                                               mem->sync.signal};
+    return true;
+}
+
+/* The application's threads may call this for the same memory at once. Engine threads read `data`
+ * only for frames that were submitted later. */
+cox_status cox__cl_mem_add_host(struct cox__backend *base, struct cox__mem *mem)
+{
+    struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
+    cox_status status = COX_OK;
+
+    pthread_mutex_lock(&backend->host_lock);
+    if (!mem->data)
+        status = allocate(backend, mem);
+    pthread_mutex_unlock(&backend->host_lock);
+
+    return status;
 }
 
 void cox__cl_mem_set_mapped(struct cox__mem *mem, cl_mem mapped, cl_command_queue queue)
@@ -146,6 +203,7 @@ static void leak_data(struct cox__cl_backend *backend, struct cox__mem *mem)
     cox__leak(mem->pages);
     cox__leak(mem->pinned);
     cox__leak(mem->mapped);
+    cox__leak(mem->home);
     mem->pages = NULL;
 }
 
@@ -202,6 +260,8 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
     cox__cl_objects_release(backend, mem);
     release_common(backend, mem);
     unmap(backend, mem);
+    if (mem->home)
+        clReleaseMemObject(mem->home);
     cox__cl_shared_pages_unref(mem->pages);
     free(mem);
 }

@@ -6,6 +6,7 @@
 #include "internal.h"
 #include "shared_pages.h"
 #include "command_queue.h"
+#include <coxswain/opencl.h>
 
 /* One device's buffer for one band of a host allocation: a sub-buffer or a wrapper. Between frames
  * it is mapped, so that the application may use the memory. It stays unmapped if a sub-buffer that
@@ -52,6 +53,12 @@ struct cox__mem {
      * retained */
     cl_mem mapped;
     cl_command_queue mapped_queue;
+    /* not NULL: the memory is this object of the application, on a device; retained. `data` is then
+     * a copy on the host for rows that other devices use, or NULL. */
+    cl_mem home;
+    cl_context home_context;
+    uint32_t home_device;
+    struct cox_opencl_sync sync;
     cl_mem parents[COX_DEVICES_MAX]; /* per group, made at first use */
     uint64_t uses;
     uint32_t object_count;
@@ -62,7 +69,13 @@ struct cox__mem {
  * when `mem` is destroyed. */
 void cox__cl_mem_set_mapped(struct cox__mem *mem, cl_mem mapped, cl_command_queue queue);
 
+/* Memory that is an object of the application, in the context of a device. Retains the object. */
+cox_status cox__cl_mem_create_home(struct cox__cl_backend *backend, uint32_t device, cl_mem object,
+                                   const struct cox_opencl_sync *sync, struct cox__mem **out);
+
 /* The backend's operations of these names. */
+bool cox__cl_mem_home(const struct cox__mem *mem, struct cox__mem_home *home);
+cox_status cox__cl_mem_add_host(struct cox__backend *base, struct cox__mem *mem);
 cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t bytes,
                               struct cox__mem **out);
 void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem);

@@ -123,9 +123,9 @@ static cl_int set_arg(struct cox__cl_kernel *kernel, cl_uint index, size_t bytes
     return code;
 }
 
-/* Set an argument to a memory object. `stays`: it lives as long as the kernel. Band objects and
- * images come and go, and a new one may have the address of a released one: they are set each
- * time. */
+/* Set an argument to a memory object. `stays`: it lives as long as the kernel. Band objects, images
+ * and the application's objects come and go, and a new one may have the address of a released one:
+ * they are set each time. */
 static cl_int set_mem(struct cox__cl_kernel *kernel, cl_uint index, cl_mem mem, bool stays)
 {
     if (stays)
@@ -166,7 +166,8 @@ static cl_int set_args(const struct cox__instance *instance, const struct cox__c
 
         switch (arg->kind) {
         case COX__ARG_KIND_BUFFER:
-            code = set_mem(kernel, a, launch->mems[arg->index], instance->staged);
+            code = set_mem(kernel, a, launch->mems[arg->index],
+                           instance->staged && !(launch->job->homed >> arg->index & 1));
             break;
         case COX__ARG_KIND_IMAGE:
             code = set_mem(kernel, a, launch->slot->images[arg->index].mem, false);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "fake_inside.h"
+#include "api/buffer.h"
 #include "base/log.h"
 #include "host/leak.h"
 #include <stdio.h>
@@ -78,6 +79,62 @@ static cox_status op_mem_create(struct cox__backend *backend, void *host, size_t
     return COX_OK;
 }
 
+/* ---- memory that lies on a device ---- */
+
+static bool op_mem_home(const struct cox__mem *mem, struct cox__mem_home *home)
+{
+    if (mem->device_data)
+        *home = (struct cox__mem_home){.device = mem->home, .acquired = mem->must_acquire};
+    return mem->device_data != NULL;
+}
+
+static cox_status op_mem_add_host(struct cox__backend *backend, struct cox__mem *mem)
+{
+    struct fake *fake = fake_of(backend);
+    pthread_mutex_lock(&fake->lock);
+    const struct fake_fault *fault = fake__strike(fake, FAKE_MEM_FAILS, 0);
+    const cox_status status = fault ? fault->status : COX_OK;
+    if (status == COX_OK && !mem->data)
+        mem->data = memset(must(aligned_alloc(4096, (mem->bytes + 4095) & ~(size_t)4095)), 0xc3, mem->bytes);
+    pthread_mutex_unlock(&fake->lock);
+    return status;
+}
+
+cox_buffer *fake_home_buffer(cox_runtime *runtime, uint32_t device, size_t bytes, bool acquired)
+{
+    struct fake *fake = fake_of(runtime->backend);
+    struct cox__mem *mem = must(calloc(1, sizeof *mem));
+    cox_buffer *buffer;
+    mem->fake = fake;
+    mem->bytes = bytes;
+    mem->device_data = memset(must(malloc(bytes)), 0xc3, bytes);
+    mem->home = device;
+    mem->must_acquire = acquired;
+    pthread_mutex_lock(&fake->lock);
+    fake->alive++;
+    pthread_mutex_unlock(&fake->lock);
+    if (cox__buffer_make(runtime, mem, true, &buffer))
+        abort();
+    return buffer;
+}
+
+unsigned char *fake_home_data(const cox_buffer *buffer)
+{
+    return buffer->mem->device_data;
+}
+
+bool fake_home_has_host(const cox_buffer *buffer)
+{
+    return buffer->mem->data != NULL;
+}
+
+static bool op_instance_reaches(struct cox__backend *backend, const struct cox__instance *instance,
+                                const struct cox__mem *mem)
+{
+    (void)backend;
+    return instance->device == mem->home && instance->context != &instance->own;
+}
+
 static bool works_on(const struct cox__instance *instance, const struct cox__mem *mem)
 {
     for (uint32_t i = 0; i < instance->slot_count; i++)
@@ -108,6 +165,7 @@ static void free_mem(struct cox__mem *mem)
 {
     if (!mem->wrapped)
         free(mem->data);
+    free(mem->device_data);
     free(mem);
 }
 
@@ -388,7 +446,8 @@ static struct work work_of(const struct cox__job *job, const struct cox__pipelin
                         .pass = job->pass,
                         .first_row = job->first_row,
                         .rows = job->rows,
-                        .fetch = job->fetch,
+                        .kind = job->kind,
+                        .homed = job->homed,
                         .resident = job->resident,
                         .copied_out = job->out,
                         .set = job->set,
@@ -606,7 +665,8 @@ static const char *op_instance_may_write(struct cox__backend *backend, const str
 #define FAKE_OPS                                                                                                      \
     .destroy = op_destroy, .device_count = op_device_count, .device_info = op_device_info,                            \
     .mem_create = op_mem_create, .mem_destroy = op_mem_destroy, .mem_link = op_mem_link, .mem_data = op_mem_data,     \
-    .mem_bytes = op_mem_bytes, .mem_abandon = op_mem_abandon, .instance_abandon = op_instance_abandon,                \
+    .mem_bytes = op_mem_bytes, .mem_home = op_mem_home, .mem_add_host = op_mem_add_host,                               \
+    .instance_reaches = op_instance_reaches, .mem_abandon = op_mem_abandon, .instance_abandon = op_instance_abandon,                \
     .instance_isolate = op_instance_isolate, .instance_create = op_instance_create,                                   \
     .instance_destroy = op_instance_destroy, .job_submit = op_job_submit, .job_continue = op_job_continue,            \
     .instance_flush = op_instance_flush, .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns, \

@@ -224,6 +224,7 @@ struct fake_record {
                       * it writes none */
     uint32_t pass;
     bool fetch;           /* a job that copies resident rows out */
+    uint32_t kind;        /* enum cox__job_kind */
     uint32_t kept;        /* bindings that stay on the device, a bit for each */
     uint32_t copied_rows; /* rows of resident bindings that are copied in; of a fetch: out */
     uint32_t back_rows;   /* rows of resident bindings that are copied out as well */
@@ -250,5 +251,11 @@ uint32_t fake_alive(struct fake *fake);
 
 /* Number of allocations leaked by mem_abandon so far. */
 uint32_t fake_abandoned(struct fake *fake);
+
+/* A buffer that lies on a device (engine/home.h), filled with garbage. `acquired`: frames must acquire and release it.
+ * A device that was lost reaches it no more. */
+cox_buffer *fake_home_buffer(cox_runtime *runtime, uint32_t device, size_t bytes, bool acquired);
+unsigned char *fake_home_data(const cox_buffer *buffer);
+bool fake_home_has_host(const cox_buffer *buffer);
 
 #endif

@@ -28,6 +28,11 @@ static bool written(const struct cox__binding *binding)
     return binding->row_access == COX__ROWS && binding->access != COX__READ;
 }
 
+static bool is_transfer(const struct work *work)
+{
+    return work->kind != COX__JOB_BAND;
+}
+
 static bool keeps(const struct work *work, uint32_t binding)
 {
     return work->resident >> binding & 1;
@@ -36,6 +41,8 @@ static bool keeps(const struct work *work, uint32_t binding)
 /* The device's memory for a binding of the whole frame. */
 static unsigned char *kept_data(const struct cox__instance *instance, const struct work *work, uint32_t binding)
 {
+    if (work->homed >> binding & 1)
+        return work->mems[binding]->device_data;
     if (instance->pipeline.stays >> binding & 1)
         return instance->kept[work->kept[binding]];
     return instance->sets[work->set * COX_BUFFERS_MAX + binding];
@@ -71,10 +78,13 @@ static bool writes_host(const struct cox__instance *instance, const struct work 
 {
     const size_t pitch = instance->pipeline.bindings[binding].pitch_bytes;
     const bool all = !keeps(work, binding) || work->copied_out >> binding & 1;
-    const struct cox__job_range *ranges = work->fetch ? work->ranges : work->back;
-    const uint32_t count = work->fetch ? 1 : work->back_count;
+    const bool fetch = work->kind == COX__JOB_FETCH;
+    const struct cox__job_range *ranges = fetch ? work->ranges : work->back;
+    const uint32_t count = fetch ? 1 : work->back_count;
     uint32_t origin;
-    if (!work->fetch && all) {
+    if (is_transfer(work) && !fetch)
+        return false;
+    if (!fetch && all) {
         *bytes = binding_bytes(pass_of(instance, work), binding, work, offset, &origin);
         return n == 0 && written(&pass_of(instance, work)->bindings[binding]);
     }
@@ -96,12 +106,13 @@ static bool reads_host(const struct cox__instance *instance, const struct work *
     size_t offset;
     uint32_t origin;
     bool any = false;
-    for (uint32_t r = 0; r < work->range_count && !work->fetch; r++) {
+    const bool copies_in = work->kind == COX__JOB_BAND || work->kind == COX__JOB_PUSH;
+    for (uint32_t r = 0; r < work->range_count && copies_in; r++) {
         const struct cox__job_range *range = &work->ranges[r];
         const size_t pitch = instance->pipeline.bindings[binding].pitch_bytes;
         any |= range->binding == binding && range->first * pitch < end && (range->first + range->count) * pitch > first;
     }
-    if (work->fetch || keeps(work, binding) || !cox__is_shared(of) || of->row_access == COX__REDUCE)
+    if (is_transfer(work) || keeps(work, binding) || !cox__is_shared(of) || of->row_access == COX__REDUCE)
         return any;
     const size_t bytes = binding_bytes(pass_of(instance, work), binding, work, &offset, &origin);
     return offset < end && offset + bytes > first;
@@ -119,9 +130,13 @@ static void run_kernels(struct slot *slot)
         .frame_rows = pass->rows,
         .params = work->params,
     };
+    if (work->kind == COX__JOB_ACQUIRE || work->kind == COX__JOB_RELEASE) {
+        work->mems[work->ranges[0].binding]->acquired = work->kind == COX__JOB_ACQUIRE;
+        return;
+    }
     for (uint32_t r = 0; r < work->range_count; r++)
-        copy_range(instance, work, &work->ranges[r], !work->fetch);
-    if (work->fetch)
+        copy_range(instance, work, &work->ranges[r], work->kind != COX__JOB_FETCH);
+    if (is_transfer(work))
         return;
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
@@ -183,7 +198,7 @@ static void corrupt(struct slot *slot)
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
         const bool partial = binding->row_access == COX__REDUCE;
-        if ((!written(binding) && !partial) || slot->work.fetch)
+        if ((!written(binding) && !partial) || is_transfer(&slot->work))
             continue;
         size_t offset;
         uint32_t origin;
@@ -204,7 +219,8 @@ static void leave_garbage(struct slot *slot)
 {
     const struct cox__pass *pass = pass_of(slot->instance, &slot->work);
     const struct work *work = &slot->work;
-    for (uint32_t r = 0; r < work->range_count && !work->fetch; r++) {
+    const bool copies_in = work->kind == COX__JOB_BAND || work->kind == COX__JOB_PUSH;
+    for (uint32_t r = 0; r < work->range_count && copies_in; r++) {
         const size_t pitch = slot->instance->pipeline.bindings[work->ranges[r].binding].pitch_bytes;
         memset(kept_data(slot->instance, work, work->ranges[r].binding) + work->ranges[r].first * pitch, 0xdb,
                work->ranges[r].count * pitch);
@@ -216,7 +232,7 @@ static void leave_garbage(struct slot *slot)
         for (uint32_t n = 0; !keeps_values && writes_host(slot->instance, work, i, n, &offset, &bytes); n++)
             put_rows(&pass->bindings[i], work->mems[i]->data + offset, NULL, 0xdb, bytes);
         bytes = binding_bytes(pass, i, work, &offset, &origin);
-        if (written(&pass->bindings[i]) && keeps(work, i) && !work->fetch)
+        if (written(&pass->bindings[i]) && keeps(work, i) && !is_transfer(work))
             memset(kept_data(slot->instance, work, i) + offset, 0xdb, bytes);
         else if (pass->bindings[i].row_access == COX__REDUCE)
             memset(slot->partial[i], 0xdb, bytes);
@@ -269,9 +285,9 @@ static void check_overlap(struct fake *fake, const struct cox__instance *instanc
                     work->mems[one] == other->work.mems[two] &&
                     (collides(instance, work, one, theirs, &other->work, two) ||
                      collides(theirs, &other->work, two, instance, work, one)))
-                    fake__violate(fake, "rows %u+%u of device %u overlap rows %u+%u under way on device %u",
-                                  work->first_row, work->rows, instance->device, other->work.first_row,
-                                  other->work.rows, theirs->device);
+                    fake__violate(fake, "rows %u+%u of device %u (job %d) overlap rows %u+%u under way on device %u (job %d)",
+                                  work->first_row, work->rows, instance->device, (int)work->kind,
+                                  other->work.first_row, other->work.rows, theirs->device, (int)other->work.kind);
             }
         }
     }
@@ -301,19 +317,36 @@ static void check_passes(struct fake *fake, const struct cox__instance *instance
                       work->first_row, work->rows, work->pass, missing);
 }
 
-/* Check a job that copies resident rows out. */
-static bool check_fetch(struct fake *fake, const struct cox__instance *instance, const struct work *work)
+/* Check a job that moves rows, or that acquires or releases memory. */
+static bool check_transfer(struct fake *fake, const struct cox__instance *instance, const struct work *work)
 {
     const struct cox__job_range *range = &work->ranges[0];
-    const bool possible = work->range_count == 1 && instance->resident >> range->binding & 1 && range->count &&
+    const uint32_t there = work->kind == COX__JOB_FETCH ? instance->resident | work->homed : work->homed;
+    const bool possible = work->range_count == 1 && there >> range->binding & 1 && range->count &&
                           work->mems[range->binding] &&
                           (range->first + range->count) * instance->pipeline.bindings[range->binding].pitch_bytes <=
                               work->mems[range->binding]->bytes;
     if (!possible)
-        fake__violate(fake, "a fetch from device %u of what it cannot have", instance->device);
+        fake__violate(fake, "a transfer to or from device %u of what it cannot have", instance->device);
+    else if (work->kind == COX__JOB_ACQUIRE && work->mems[range->binding]->acquired)
+        fake__violate(fake, "binding %u is acquired twice", range->binding);
     else
         check_overlap(fake, instance, work);
     return possible;
+}
+
+/* Record memory on a device that another device uses, or that was not acquired. */
+static void check_homes(struct fake *fake, const struct cox__instance *instance, const struct work *work)
+{
+    for (uint32_t i = 0; i < instance->pipeline.binding_count; i++) {
+        const struct cox__mem *mem = work->mems[i];
+        if (!(work->homed >> i & 1) || !mem)
+            continue;
+        if (!mem->device_data || mem->home != instance->device || !keeps(work, i))
+            fake__violate(fake, "device %u uses memory that does not lie on it (binding %u)", instance->device, i);
+        if (mem->must_acquire && !mem->acquired && work->kind != COX__JOB_ACQUIRE)
+            fake__violate(fake, "device %u uses binding %u before it is acquired", instance->device, i);
+    }
 }
 
 /* Whether the band can run at all. Records a violation if not. */
@@ -327,8 +360,9 @@ bool fake__check_job(struct fake *fake, const struct cox__instance *instance, co
         fake__violate(fake, "band %u+%u is not inside the frame's %u rows", work->first_row, work->rows, pass->rows);
         return false;
     }
-    if (work->fetch)
-        return check_fetch(fake, instance, work);
+    check_homes(fake, instance, work);
+    if (is_transfer(work))
+        return check_transfer(fake, instance, work);
     if (work->first_row % row_alignment || (end % row_alignment && end != pass->rows))
         fake__violate(fake, "band %u+%u is not aligned to the row alignment %u of device %u", work->first_row,
                       work->rows, row_alignment, instance->device);

@@ -28,8 +28,8 @@ struct work {
     uint32_t pass;
     uint32_t first_row;
     uint32_t rows;
-    bool fetch;
-    uint32_t resident, copied_out, set;
+    enum cox__job_kind kind;
+    uint32_t resident, homed, copied_out, set;
     unsigned char kept[COX_BUFFERS_MAX];
     uint32_t range_count, back_count;
     struct cox__job_range ranges[COX__JOB_RANGES_MAX], back[COX__JOB_BACK_MAX];
@@ -99,6 +99,9 @@ struct cox__mem {
     unsigned char *data;
     size_t bytes;
     bool wrapped;
+    unsigned char *device_data; /* not NULL: the memory lies on device `home` */
+    uint32_t home;
+    bool must_acquire, acquired;
     bool kept;             /* leaked by mem_abandon */
     bool destroyed;        /* destroyed while a device used it, a violation; kept so that the test can report it */
     struct cox__mem *next; /* next of the kept ones */

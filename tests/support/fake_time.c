@@ -86,7 +86,7 @@ static void end_band(struct slot *slot, bool failed)
     struct fake *fake = instance->fake;
     const struct fake_handover_band band = handover_of(&slot->work);
     slot->failed = failed;
-    if (slot->work.of_frame && !slot->work.fetch && !failed && !instance->abandoned)
+    if (slot->work.of_frame && slot->work.kind == COX__JOB_BAND && !failed && !instance->abandoned)
         fake_handover_end(fake->handover, &instance->pipeline, &band);
     if (!instance->abandoned) {
         fill_profile(slot);

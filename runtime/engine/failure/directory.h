@@ -25,10 +25,14 @@ static inline uint32_t cox__place_index(uint32_t place, uint32_t device_count)
     return place < COX__PLACE_HOST ? place : device_count + (place - COX__PLACE_HOST);
 }
 
-/* Rows of a binding's memory. */
+/* Rows of a binding's memory. Memory that has no rows counts as one. */
 static inline uint32_t cox__kept_rows(const struct cox__pipeline *pipeline, uint32_t binding)
 {
-    return (uint32_t)(pipeline->bytes[binding] / pipeline->bindings[binding].pitch_bytes);
+    const struct cox__binding *of = &pipeline->bindings[binding];
+    if (!of->pitch_bytes || pipeline->bytes[binding] < of->pitch_bytes)
+        return 1;
+
+    return (uint32_t)((pipeline->bytes[binding] - of->offset_bytes) / of->pitch_bytes);
 }
 
 /* Make and free the row sets of all entries. False: there is no memory; call

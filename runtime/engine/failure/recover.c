@@ -27,7 +27,7 @@ void cox__recover_band(struct cox_session *session, struct cox__frame *frame, ui
         return;
     }
 
-    if (frame->bands[band].kind == COX__BAND_FETCH) {
+    if (cox__band_is_transfer(&frame->bands[band])) {
         cox__residency_note_failed(frame, band);
         return;
     }
@@ -95,7 +95,8 @@ bool cox__recover_drop(struct cox__spare *spare, struct cox__frame *frame)
     frame->pool.left = 0;
 
     for (uint32_t b = 0; b < frame->band_count; b++)
-        if (frame->bands[b].state == COX__BAND_PLANNED) {
+        if (frame->bands[b].state == COX__BAND_PLANNED &&
+            frame->bands[b].kind != COX__BAND_RELEASE) { /* what was acquired is given back */
             any = true;
             cox__residency_note_failed(frame, b);
             cox__frame_end_band(frame, b, frame->status);

@@ -1,6 +1,6 @@
-/* Tracks where the rows of resident bindings are during a frame: in which devices' memory, in the
- * host's memory, or on their way to the host. Plans the copies that follow from it. The engine's
- * steps and queues call it.
+/* Tracks where rows are during a frame: in which devices' memory, in the host's memory, or on their
+ * way to the host. It tracks resident bindings, and buffers that lie on a device. Plans the copies
+ * that follow from it. The engine's steps and queues call it.
  *
  * Owns struct cox__held of each frame, and struct cox__residency.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -39,6 +39,17 @@ static struct cox__row_set *rows_at(const struct cox__frame *frame, uint32_t bin
 static bool is_resident(const struct cox__pipeline *pipeline, uint32_t binding)
 {
     return pipeline->resident >> binding & 1;
+}
+
+/* Whether the frame's buffer lies on a device. */
+static bool is_homed(const struct cox__frame *frame, uint32_t binding)
+{
+    return frame->held.homed >> binding & 1;
+}
+
+static bool is_tracked(const struct cox__frame *frame, uint32_t binding)
+{
+    return is_resident(frame->pipeline, binding) || is_homed(frame, binding);
 }
 
 static bool stays(const struct cox__pipeline *pipeline, uint32_t binding)
@@ -99,8 +110,6 @@ static void clear(struct cox__frame *frame)
 bool cox__residency_allocate(struct cox__frame *frame, uint32_t device_count)
 {
     struct cox__held *held = &frame->held;
-    if (!frame->pipeline->resident)
-        return true;
 
     held->device_count = device_count;
     held->count = frame->pipeline->binding_count * place_count(held);
@@ -252,12 +261,17 @@ static void note_read(struct cox__residency *residency, const struct cox__frame 
     note_some(residency, frame, binding, device, behind);
 }
 
-/* Whether a pass reads the rows of a resident binding. */
+/* Whether a pass reads the binding's memory. */
 static bool reads(const struct cox__pipeline *pipeline, uint32_t pass, uint32_t binding)
 {
     const struct cox__binding *of = &pipeline->passes[pass].bindings[binding];
-    return is_resident(pipeline, binding) && cox__is_shared(of) &&
-           (of->access == COX__READ || cox__keeps_values(of));
+    return cox__is_shared(of) && (of->access == COX__READ || cox__keeps_values(of));
+}
+
+/* Whether a pass of the frame reads rows that are tracked. */
+static bool reads_tracked(const struct cox__frame *frame, uint32_t pass, uint32_t binding)
+{
+    return is_tracked(frame, binding) && reads(frame->pipeline, pass, binding);
 }
 
 /* If all passes use one split, the bands above and below read the job's outermost rows as halo. */
@@ -273,7 +287,8 @@ static void note_borders(struct cox__residency *residency, const struct cox__pip
     for (uint32_t p = 0; p < pipeline->pass_count; p++)
         for (uint32_t i = 0; i < pipeline->binding_count; i++) {
             const struct cox__binding *reader = &pipeline->passes[p].bindings[i];
-            if (!reads(pipeline, p, i) || reader->row_access != COX__HALO ||
+            if (!is_resident(pipeline, i) || !reads(pipeline, p, i) ||
+                reader->row_access != COX__HALO ||
                 history_of(pipeline, i) != of)
                 continue;
             above = cox__max_u32(above, reader->halo_above);
@@ -351,24 +366,33 @@ static bool any_keeps(const struct cox__devices *devices)
     return any;
 }
 
-/* The application's inputs are in the host's memory; the devices have nothing yet. */
+/* The application's inputs are in the host's memory, or on the device on which their buffer lies.
+ * Other devices have nothing yet. */
 static void begin(struct cox__frame *frame)
 {
     clear(frame);
-    for (uint32_t i = 0; i < frame->pipeline->binding_count; i++)
-        if (is_resident(frame->pipeline, i) && !stays(frame->pipeline, i) &&
-            frame->pipeline->bindings[i].access == COX__READ)
-            add(frame, i, HOST, (struct cox__row_range){0, cox__kept_rows(frame->pipeline, i)});
+    for (uint32_t i = 0; i < frame->pipeline->binding_count; i++) {
+        const struct cox__row_range all = {0, cox__kept_rows(frame->pipeline, i)};
+        const enum cox__access access = frame->pipeline->bindings[i].access;
+
+        if (is_homed(frame, i))
+            add(frame, i, frame->held.home[i], all);
+        else if (is_resident(frame->pipeline, i) && !is_homed(frame, i) &&
+                 !stays(frame->pipeline, i) && access == COX__READ)
+            add(frame, i, HOST, all);
+    }
 }
 
 void cox__residency_start(struct cox_session *session, struct cox__frame *frame)
 {
-    const bool keeps = any_keeps(&session->devices) && !any_on_probation(&session->devices) &&
-                       !session->residency.keeps_nothing;
+    const bool on_probation = any_on_probation(&session->devices);
+    const bool through = on_probation || session->residency.keeps_nothing;
+    const bool keeps = any_keeps(&session->devices) && !through;
 
     /* Rows of earlier frames may be on devices, whatever becomes of this one's. */
-    frame->held.write_through = !keeps;
-    frame->held.keeps = frame->held.rows && (keeps || frame->pipeline->stays);
+    frame->held.write_through = through || session->settings.verify > 0;
+    frame->held.read_through = on_probation || session->settings.verify > 0;
+    frame->held.keeps = frame->held.rows && (keeps || frame->pipeline->stays || frame->held.homed);
     if (!frame->held.keeps)
         return;
 
@@ -433,19 +457,30 @@ static struct stretch stretch_at(const struct cox__frame *frame, uint32_t bindin
     return at;
 }
 
+/* The place besides the host's memory in which a band on the device finds rows of a tracked binding;
+ * NOWHERE = there is none. */
+static uint32_t reading_place(const struct cox__frame *frame, uint32_t binding, uint32_t device)
+{
+    if (is_homed(frame, binding) && frame->held.read_through)
+        return NOWHERE;
+
+    return device;
+}
+
 /* Whether each row that a band reads is on the device or in the host's memory. */
 static bool is_there(const struct cox__frame *frame, uint32_t device, uint32_t first_row,
                      uint32_t rows)
 {
     for (uint32_t i = 0; i < frame->pipeline->binding_count; i++) {
-        if (!reads(frame->pipeline, frame->pass, i))
+        if (!reads_tracked(frame, frame->pass, i))
             continue;
 
+        const uint32_t place = reading_place(frame, i, device);
         const struct cox__row_range needed = read_rows_of(frame->pipeline, frame->pass, i,
                                                           first_row, rows);
 
         for (uint32_t row = needed.first; row < needed.end;) {
-            const struct stretch at = stretch_at(frame, i, device, row, needed.end);
+            const struct stretch at = stretch_at(frame, i, place, row, needed.end);
             if (!at.on_device && !at.on_host)
                 return false;
 
@@ -458,7 +493,11 @@ static bool is_there(const struct cox__frame *frame, uint32_t device, uint32_t f
 bool cox__residency_is_ready(const struct cox__frame *frame, uint32_t band)
 {
     const struct cox_band_report *report = &frame->reports[band];
-    return !frame->held.keeps || frame->bands[band].kind == COX__BAND_FETCH ||
+    const enum cox__band_kind kind = frame->bands[band].kind;
+    if (frame->held.to_acquire && kind != COX__BAND_RELEASE) /* a failed frame may release some */
+        return kind == COX__BAND_ACQUIRE;
+
+    return !frame->held.keeps || cox__band_is_transfer(&frame->bands[band]) ||
            is_there(frame, report->device, report->first_row, report->rows);
 }
 
@@ -492,7 +531,7 @@ static void stop_keeping(struct cox_session *session, struct cox__frame *frame)
             "copied from now on");
 
     session->residency.keeps_nothing = true;
-    if (frame->pipeline->stays)
+    if (frame->pipeline->stays || frame->held.homed)
         frame->status = COX_E_NOMEM;
     else
         frame->held.keeps = false;
@@ -508,7 +547,7 @@ static bool plan_fetches(struct cox_session *session, struct cox__frame *frame, 
         struct cox__row_range part = rows;
         const uint32_t holder = find_holder(&session->devices, frame, binding, rows.first, rows.end,
                                             &part.end);
-        if (holder == NOWHERE && frame->held.kept[binding]) {
+        if (holder == NOWHERE && (frame->held.kept[binding] || is_homed(frame, binding))) {
             cox__log(&session->runtime->log, COX_LOG_ERROR,
                      "frame %llu: a lost device had the only copy of rows of buffer %u (%s)",
                      (unsigned long long)frame->index, binding,
@@ -519,7 +558,7 @@ static bool plan_fetches(struct cox_session *session, struct cox__frame *frame, 
             return false;
 
         if (frame->band_count >= frame->band_max / 2 ||
-            !cox__frame_add_fetch(frame, holder, binding, part.first, part.end)) {
+            !cox__frame_add_transfer(frame, COX__BAND_FETCH, holder, binding, part)) {
             stop_keeping(session, frame);
             return false;
         }
@@ -553,10 +592,10 @@ static bool plan_fetches_for(struct cox_session *session, struct cox__frame *fra
                              uint32_t first_row, uint32_t rows)
 {
     for (uint32_t i = 0; i < frame->pipeline->binding_count; i++) {
-        if (!reads(frame->pipeline, frame->pass, i))
+        if (!reads_tracked(frame, frame->pass, i))
             continue;
 
-        if (!plan_missing(session, frame, i, device,
+        if (!plan_missing(session, frame, i, reading_place(frame, i, device),
                           read_rows_of(frame->pipeline, frame->pass, i, first_row, rows)))
             return false;
     }
@@ -604,7 +643,8 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
 
     for (uint32_t b = frame->first_band; b < before; b++) {
         const struct cox_band_report *report = &frame->reports[b];
-        if (frame->bands[b].state != COX__BAND_PLANNED || frame->bands[b].kind == COX__BAND_FETCH ||
+        if (frame->bands[b].state != COX__BAND_PLANNED ||
+            cox__band_is_transfer(&frame->bands[b]) ||
             plan_fetches_for(session, frame, report->device, report->first_row, report->rows))
             continue;
 
@@ -668,10 +708,11 @@ static bool fill_binding(struct cox__residency *residency, struct cox__frame *fr
     const bool keeps = job->resident >> binding & 1;
     const bool stays_there = frame->held.kept[binding] ||
                              (frame->kind == COX__FRAME_WARMUP && stays(frame->pipeline, binding));
+    const bool homed = job->homed >> binding & 1;
     const bool leaves = frame->held.write_through ||
-                        !(frame->pipeline->bindings[binding].scratch || stays_there);
+                        !(frame->pipeline->bindings[binding].scratch || stays_there || homed);
 
-    if (reads(frame->pipeline, job->pass, binding)) {
+    if (reads_tracked(frame, job->pass, binding)) {
         if (!keeps)
             note_read(residency, frame, job, binding,
                       read_rows_of(frame->pipeline, job->pass, binding, job->first_row, job->rows));
@@ -689,12 +730,14 @@ static bool fill_binding(struct cox__residency *residency, struct cox__frame *fr
         cox__row_set_has(rows_at(frame, binding, device), written.first, written.end, &until) &&
         until == written.end)
         job->own_rows |= UINT32_C(1) << binding;
+    if (homed) /* the memory holds nothing but what the application's buffer held */
+        job->own_rows |= UINT32_C(1) << binding;
 
-    if (residency->one_split && frame->kind != COX__FRAME_WARMUP)
+    if (residency->one_split && frame->kind != COX__FRAME_WARMUP && !homed)
         note_borders(residency, frame->pipeline, job, binding);
     if (leaves)
         job->out |= UINT32_C(1) << binding;
-    else
+    else if (!homed)
         add_back(&residency->handed_over, frame->pipeline, job, binding);
 
     return true;
@@ -716,31 +759,61 @@ static void number_kept(const struct cox_session *session, const struct cox__fra
     }
 }
 
+static enum cox__job_kind kind_of(const struct cox__band *band)
+{
+    switch (band->kind) {
+    case COX__BAND_FETCH:
+        return COX__JOB_FETCH;
+    case COX__BAND_PUSH:
+        return COX__JOB_PUSH;
+    case COX__BAND_ACQUIRE:
+        return COX__JOB_ACQUIRE;
+    case COX__BAND_RELEASE:
+        return COX__JOB_RELEASE;
+    default:
+        return COX__JOB_BAND;
+    }
+}
+
+/* The bindings of which the job uses device memory of a whole frame. A check works on the spare
+ * buffers, which lie on no device. */
+static void fill_places(const struct cox_session *session, const struct cox__frame *frame,
+                        const struct cox__band *band, uint32_t device, struct cox__job *job)
+{
+    job->resident = job->homed = 0;
+    if (frame->held.keeps)
+        job->resident = session->devices.list[device].resident & ~frame->held.homed;
+    if (session->residency.keeps_nothing)
+        job->resident &= frame->pipeline->stays;
+
+    for (uint32_t i = 0; i < frame->pipeline->binding_count; i++)
+        if (is_homed(frame, i) && frame->held.home[i] == device && band->kind != COX__BAND_CHECK)
+            job->homed |= UINT32_C(1) << i;
+    job->resident |= job->homed;
+}
+
 bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
                          struct cox__job *job)
 {
     const struct cox__band *band = &frame->bands[job->band];
     const uint32_t device = frame->reports[job->band].device;
+    const bool transfer = cox__band_is_transfer(band);
 
     job->set = frame->set;
-    job->fetch = band->kind == COX__BAND_FETCH;
-    job->resident = 0;
-    if (frame->held.keeps)
-        job->resident = session->devices.list[device].resident;
-    if (session->residency.keeps_nothing)
-        job->resident &= frame->pipeline->stays;
+    job->kind = kind_of(band);
+    fill_places(session, frame, band, device, job);
     job->out = job->own_rows = 0;
     job->range_count = job->back_count = 0;
     if (frame->pipeline->stays)
         number_kept(session, frame, job);
 
-    if (job->fetch)
-        job->ranges[job->range_count++] = (struct cox__job_range){band->origin, band->fetch_first,
-                                                                  band->fetch_count};
+    if (transfer)
+        job->ranges[job->range_count++] = (struct cox__job_range){band->origin, band->moved_first,
+                                                                  band->moved_count};
 
-    for (uint32_t i = 0; frame->held.keeps && !job->fetch && i < frame->pipeline->binding_count;
+    for (uint32_t i = 0; frame->held.keeps && !transfer && i < frame->pipeline->binding_count;
          i++) {
-        if (!is_resident(frame->pipeline, i) ||
+        if (!is_tracked(frame, i) ||
             fill_binding(&session->residency, frame, job, i, device))
             continue;
 
@@ -799,19 +872,44 @@ static void note_fetched(struct cox__frame *frame, const struct cox__job_range *
         }
 }
 
+static void note_transferred(struct cox__frame *frame, const struct cox__job *job, uint32_t device)
+{
+    const struct cox__job_range *range = &job->ranges[0];
+    const uint32_t bit = UINT32_C(1) << range->binding;
+
+    switch (job->kind) {
+    case COX__JOB_FETCH:
+        note_fetched(frame, range);
+        break;
+    case COX__JOB_PUSH:
+        add(frame, range->binding, device,
+            (struct cox__row_range){range->first, range->first + range->count});
+        break;
+    case COX__JOB_ACQUIRE:
+        frame->held.to_acquire &= ~bit;
+        frame->held.to_release |= bit;
+        break;
+    default:
+        frame->held.to_release &= ~bit;
+        break;
+    }
+}
+
 void cox__residency_note_done(struct cox__frame *frame, const struct cox__job *job, uint32_t device)
 {
     const uint32_t written = frame->pipeline->passes[job->pass].written;
     if (!frame->held.keeps)
         return;
 
-    if (job->fetch) {
-        note_fetched(frame, &job->ranges[0]);
+    if (job->kind != COX__JOB_BAND) {
+        note_transferred(frame, job, device);
         return;
     }
+    if (frame->bands[job->band].kind == COX__BAND_CHECK) /* on the spare buffers */
+        return;
 
     for (uint32_t i = 0; i < frame->pipeline->binding_count; i++) {
-        if (!is_resident(frame->pipeline, i) || !(written >> i & 1))
+        if (!is_tracked(frame, i) || !(written >> i & 1))
             continue;
 
         const struct cox__row_range rows = rows_of(frame->pipeline, job->pass, i, job->first_row,
@@ -839,7 +937,26 @@ void cox__residency_note_failed(struct cox__frame *frame, uint32_t band)
 
     if (of->kind == COX__BAND_FETCH && (frame->held.keeps || frame->held.kept[of->origin]))
         take_away(frame, of->origin, COMING,
-                  (struct cox__row_range){of->fetch_first, of->fetch_first + of->fetch_count});
+                  (struct cox__row_range){of->moved_first, of->moved_first + of->moved_count});
+}
+
+bool cox__residency_next_away(const struct cox__frame *frame, uint32_t binding,
+                              struct cox__row_range *rows)
+{
+    const uint32_t home = frame->held.home[binding];
+    const uint32_t end = cox__kept_rows(frame->pipeline, binding);
+
+    for (uint32_t row = rows->end; row < end;) {
+        const struct stretch at = stretch_at(frame, binding, home, row, end);
+        if (at.on_host && !at.on_device) {
+            *rows = at.rows;
+            return true;
+        }
+
+        row = at.rows.end;
+    }
+
+    return false;
 }
 
 static void forget(const struct cox__frame *frame, uint32_t device)

@@ -1,4 +1,5 @@
-/* What staged devices keep from pass to pass of a frame. Above frame.c, of level 1 of the engine.
+/* Which rows of a frame are where: of what staged devices keep from pass to pass, and of buffers that
+ * lie on a device (home.h). Above frame.c, of level 1 of the engine.
  *
  * A binding that several passes touch is resident (a bit for each in struct cox__pipeline). A
  * staged device has memory for the whole frame of such a binding: rows that it wrote, or that were
@@ -17,8 +18,8 @@
 
 #include "engine/state.h"
 
-/* Memory for the row sets of a frame slot, if the session's pipeline has resident bindings. False:
- * there is no memory; call cox__residency_free even so. */
+/* Memory for the row sets of a frame slot. False: there is no memory; call cox__residency_free even
+ * so. */
 bool cox__residency_allocate(struct cox__frame *frame, uint32_t device_count);
 void cox__residency_free(struct cox__frame *frame);
 void cox__residency_free_history(struct cox__handed_over *history);
@@ -57,6 +58,11 @@ void cox__residency_note_done(struct cox__frame *frame, const struct cox__job *j
 
 /* A band has failed, or will not be done. For bands other than FETCH there is nothing to note. */
 void cox__residency_note_failed(struct cox__frame *frame, uint32_t band);
+
+/* The next rows after `*rows` of a buffer that lies on a device, which the host's memory has and that
+ * device has not. False: there are none. */
+bool cox__residency_next_away(const struct cox__frame *frame, uint32_t binding,
+                              struct cox__row_range *rows);
 
 /* The device is lost, and with it what it had of the running frames. */
 void cox__residency_forget(const struct cox__order *order, uint32_t device);

@@ -87,7 +87,7 @@ static bool is_candidate(const struct cox__settings *settings, const struct cox_
                          uint32_t band)
 {
     const struct cox__band *of = &frame->bands[band];
-    return of->state == COX__BAND_DONE && of->kind != COX__BAND_CHECK && !of->checked &&
+    return of->state == COX__BAND_DONE && cox__band_is_of_split(of) && !of->checked &&
            chance(frame->index, frame->reports[band].first_row) < settings->verify;
 }
 

@@ -211,7 +211,7 @@ Test(stays, a_drifting_split_copies_no_whole_bands)
 Test(stays, a_fetch_takes_no_time_from_a_band)
 {
     struct cox__device device = {.last_end_ns = 1000};
-    struct cox__queue_slot band = {.submit_ns = 1100}, fetch = {.submit_ns = 1050, .job.fetch = true};
+    struct cox__queue_slot band = {.submit_ns = 1100}, fetch = {.submit_ns = 1050, .job.kind = COX__JOB_FETCH};
     struct cox_band_report of_band = {0}, of_fetch = {0};
 
     cox__timing_note_end(&device, &fetch, &of_fetch, 1900);

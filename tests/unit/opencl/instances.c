@@ -752,7 +752,7 @@ Test(cl_instances, rows_stay_on_the_device_until_they_are_fetched)
     run(&rest);
     check_rows(HALF, ROWS - HALF);
     struct cox__job fetch = keeping_job(0, 1);
-    fetch.fetch = true;
+    fetch.kind = COX__JOB_FETCH;
     fetch.ranges[fetch.range_count++] = (struct cox__job_range){1, 1, HALF - 1};
     run(&fetch);
     check_rows(1, ROWS - 1);
