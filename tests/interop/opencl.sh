@@ -13,15 +13,16 @@ interop() { # NAME NEEDS VENDORS ARGUMENTS...
     setup=$1 icds=$3
     wanted && able "$1" "$2" || return
     shift 3
-    for program in opencl image; do
+    for program in opencl image device; do
         launch "$setup: $program" env OCL_ICD_VENDORS="$icds" timeout 600 "$COX_TEST_DIR/interop_$program" "$@"
-        [ $status -ne 77 ] || return
+        [ $status -ne 77 ] || [ $program = device ] || return # no device of this set-up is staged
         sed 's/^/  /' "$work/out"
     done
 }
 
 interop "PoCL" "pocl" "$work/pocl" --expect 1
 interop "PoCL, staged" "pocl" "$work/pocl" --devices cpu=staged --expect 1
+interop "PoCL, two sub-devices, staged" "pocl cores" "$work/pocl" --devices cpu:2x1=staged --expect 2
 interop "PoCL, two sub-devices" "pocl cores" "$work/pocl" --devices cpu:2x1 --expect 2
 interop "PoCL, two sub-devices, mapped" "pocl cores" "$work/pocl" --devices cpu:2x1=mapped --expect 2
 export POCL_DEVICES="pthread basic"
@@ -31,6 +32,7 @@ show_llvmpipe
 interop "llvmpipe" "rusticl" "$work/rusticl" --expect 1
 interop "llvmpipe, staged" "rusticl" "$work/rusticl" --devices gpu=staged --expect 1
 interop "PoCL and llvmpipe" "pocl rusticl" "$work/both" --devices cpu,gpu --expect 2
+interop "PoCL, and llvmpipe staged" "pocl rusticl" "$work/both" --devices cpu,gpu=staged --expect 2
 hide_llvmpipe
 interop "this machine's own devices" "" "$vendors"
 finish_setups
