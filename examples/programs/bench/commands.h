@@ -9,7 +9,7 @@
 typedef bool bench_command(const struct bench_options *options, bool *met);
 
 bench_command bench_overhead, bench_split, bench_stream, bench_kernels, bench_decide, bench_finish,
-    bench_passes, bench_resize, bench_start, bench_frames, bench_suite;
+    bench_passes, bench_resize, bench_start, bench_frames, bench_suite, bench_resident;
 
 /* This command has its own options (guides/command_line.c). `argv` begins with the command's name.
  * Returns the exit status. */

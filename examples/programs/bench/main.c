@@ -18,7 +18,7 @@ static const struct {
     {"overhead", bench_overhead}, {"split", bench_split},   {"stream", bench_stream},
     {"kernels", bench_kernels},   {"decide", bench_decide}, {"finish", bench_finish},
     {"passes", bench_passes},     {"resize", bench_resize}, {"start", bench_start},
-    {"frames", bench_frames},     {"suite", bench_suite},
+    {"frames", bench_frames},     {"suite", bench_suite},   {"resident", bench_resident},
 };
 
 static bench_command *find_command(const char *name)
