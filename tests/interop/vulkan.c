@@ -1,5 +1,6 @@
 /* Vulkan memory as input and output of a session. Vulkan writes a pattern, the session adds one to each word, and
- * Vulkan copies the result to memory that the host reads.
+ * Vulkan copies the result to memory that the host reads. Frames go through copies, or work in place, with fences or
+ * with semaphores.
  *
  * It runs on every device that Vulkan knows too, by its UUID, and that can import Vulkan's memory. The exit status
  * is 77 if no device can.
@@ -36,6 +37,7 @@ struct vulkan {
     VkQueue queue;
     VkCommandPool pool;
     PFN_vkGetMemoryFdKHR get_fd;
+    PFN_vkGetSemaphoreFdKHR get_semaphore_fd; /* NULL = semaphores cannot be exported */
 };
 
 struct memory {
@@ -70,10 +72,23 @@ static bool find_physical(struct vulkan *vulkan, const cl_uchar *uuid)
     return false;
 }
 
+static bool has_extension(const struct vulkan *vulkan, const char *name)
+{
+    VkExtensionProperties properties[512];
+    uint32_t count = sizeof properties / sizeof *properties;
+    bool found = false;
+    const VkResult result = vkEnumerateDeviceExtensionProperties(vulkan->physical, NULL, &count, properties);
+    for (uint32_t i = 0; i < count && (result == VK_SUCCESS || result == VK_INCOMPLETE); i++)
+        found |= strcmp(properties[i].extensionName, name) == 0;
+    return found;
+}
+
 /* Create one queue of the first family that can transfer, which is any but video queues. */
 static bool make_device(struct vulkan *vulkan)
 {
-    static const char *const extensions[] = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME};
+    static const char *const extensions[] = {VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME,
+                                             VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME};
+    const bool semaphores = has_extension(vulkan, extensions[1]);
     VkQueueFamilyProperties families[PHYSICAL_MAX];
     uint32_t count = PHYSICAL_MAX, family = 0;
     const VkQueueFlags transfers = VK_QUEUE_GRAPHICS_BIT | VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
@@ -89,7 +104,7 @@ static bool make_device(struct vulkan *vulkan)
     const VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
                                      .queueCreateInfoCount = 1,
                                      .pQueueCreateInfos = &queue,
-                                     .enabledExtensionCount = 1,
+                                     .enabledExtensionCount = semaphores ? 2 : 1,
                                      .ppEnabledExtensionNames = extensions};
     if (vkCreateDevice(vulkan->physical, &info, NULL, &vulkan->device))
         return false;
@@ -98,6 +113,9 @@ static bool make_device(struct vulkan *vulkan)
     CHECK(!vkCreateCommandPool(vulkan->device, &pool, NULL, &vulkan->pool));
     vkGetDeviceQueue(vulkan->device, family, 0, &vulkan->queue);
     vulkan->get_fd = (PFN_vkGetMemoryFdKHR)vkGetDeviceProcAddr(vulkan->device, "vkGetMemoryFdKHR");
+    if (semaphores)
+        vulkan->get_semaphore_fd = (PFN_vkGetSemaphoreFdKHR)vkGetDeviceProcAddr(vulkan->device,
+                                                                               "vkGetSemaphoreFdKHR");
     return vulkan->get_fd != NULL;
 }
 
@@ -143,10 +161,17 @@ static void free_memory(const struct vulkan *vulkan, struct memory *memory)
     vkFreeMemory(vulkan->device, memory->memory, NULL);
 }
 
-/* Copy `from` to `to`. If `from` is NULL, fill the halves of `to` with two different words. Waits for the end. */
+/* Semaphores that a transfer waits for and signals; NULL = none. */
+struct order {
+    VkSemaphore wait, signal;
+};
+
+/* Copy `from` to `to`. If `from` is NULL, fill the halves of `to` with two different words. Waits for the end, unless
+ * the transfer signals a semaphore. */
 static void transfer(const struct vulkan *vulkan, const struct memory *to, const struct memory *from,
-                     const uint32_t *words)
+                     const uint32_t *words, struct order order)
 {
+    const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_TRANSFER_BIT;
     VkCommandBuffer commands;
     const VkCommandBufferAllocateInfo allocation = {.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                                     .commandPool = vulkan->pool,
@@ -169,10 +194,29 @@ static void transfer(const struct vulkan *vulkan, const struct memory *to, const
                          VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 1, &visible, 0, NULL, 0,
                          NULL);
     CHECK(!vkEndCommandBuffer(commands));
-    const VkSubmitInfo submit = {
-        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &commands};
-    CHECK(!vkQueueSubmit(vulkan->queue, 1, &submit, VK_NULL_HANDLE) && !vkQueueWaitIdle(vulkan->queue));
+    const VkSubmitInfo submit = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                                 .waitSemaphoreCount = order.wait != VK_NULL_HANDLE,
+                                 .pWaitSemaphores = &order.wait,
+                                 .pWaitDstStageMask = &stage,
+                                 .signalSemaphoreCount = order.signal != VK_NULL_HANDLE,
+                                 .pSignalSemaphores = &order.signal,
+                                 .commandBufferCount = 1,
+                                 .pCommandBuffers = &commands};
+    CHECK(!vkQueueSubmit(vulkan->queue, 1, &submit, VK_NULL_HANDLE));
+    if (order.signal) /* the pool frees the commands later */
+        return;
+    CHECK(!vkQueueWaitIdle(vulkan->queue));
     vkFreeCommandBuffers(vulkan->device, vulkan->pool, 1, &commands);
+}
+
+static VkSemaphore make_semaphore(const struct vulkan *vulkan)
+{
+    const VkExportSemaphoreCreateInfo exports = {.sType = VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO,
+                                                 .handleTypes = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+    const VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &exports};
+    VkSemaphore made;
+    CHECK(!vkCreateSemaphore(vulkan->device, &info, NULL, &made));
+    return made;
 }
 
 /* Returns NULL if the device cannot import such memory. */
@@ -190,6 +234,36 @@ static cl_mem import(const struct vulkan *vulkan, const struct memory *memory, c
     if (status)
         close(fd);
     return mem;
+}
+
+/* Import a semaphore of Vulkan. Returns NULL if the driver cannot. */
+static void *import_semaphore(const struct vulkan *vulkan, VkSemaphore semaphore, const cox_runtime *runtime,
+                              uint32_t index)
+{
+    const VkSemaphoreGetFdInfoKHR info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR,
+                                          .semaphore = semaphore,
+                                          .handleType = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+    cl_context context;
+    cl_device_id device;
+    cl_platform_id platform;
+    cl_int code = CL_SUCCESS;
+    int fd;
+    CHECK(!cox_opencl_device(runtime, index, &context, &device));
+    CHECK(!clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL));
+    clCreateSemaphoreWithPropertiesKHR_fn create = (clCreateSemaphoreWithPropertiesKHR_fn)
+        clGetExtensionFunctionAddressForPlatform(platform, "clCreateSemaphoreWithPropertiesKHR");
+    if (!create)
+        return NULL;
+    CHECK(!vulkan->get_semaphore_fd(vulkan->device, &info, &fd));
+    const cl_semaphore_properties_khr properties[] = {CL_SEMAPHORE_TYPE_KHR,
+                                                      CL_SEMAPHORE_TYPE_BINARY_KHR,
+                                                      CL_SEMAPHORE_HANDLE_OPAQUE_FD_KHR,
+                                                      (cl_semaphore_properties_khr)fd,
+                                                      0};
+    void *made = create(context, properties, &code);
+    if (code)
+        close(fd);
+    return code ? NULL : made;
 }
 
 /* ---- the frame ---- */
@@ -265,6 +339,42 @@ static struct frame make_frame(cox_runtime *runtime, uint32_t index)
     return frame;
 }
 
+/* Frames on the imported memory itself. With semaphores no thread waits between Vulkan and the frame. Returns false if
+ * the driver has no such semaphores. */
+static bool frames_work_in_place(const struct vulkan *vulkan, cox_runtime *runtime, uint32_t index,
+                                 const struct memory *memories, cl_mem *mems, bool semaphores)
+{
+    struct order fill = {0}, copy = {0};
+    struct cox_opencl_sync syncs[2] = {{.external = true}, {.external = true}};
+    if (semaphores && !vulkan->get_semaphore_fd)
+        return false;
+    if (semaphores) {
+        fill.signal = make_semaphore(vulkan);
+        copy.wait = make_semaphore(vulkan);
+        syncs[0].wait = import_semaphore(vulkan, fill.signal, runtime, index);
+        syncs[1].signal = import_semaphore(vulkan, copy.wait, runtime, index);
+    }
+    const bool can = !semaphores || (syncs[0].wait && syncs[1].signal);
+    cox_session *session = new_session(runtime);
+    cox_buffer *buffers[2] = {NULL, NULL};
+    for (int b = 0; can && b < 2; b++)
+        CHECK(!cox_opencl_buffer(runtime, index, mems[b], &syncs[b], NULL, NULL, &buffers[b]));
+    for (uint32_t f = 0; can && f < 4; f++) {
+        const uint32_t words[] = {f * 2654435761u + 7, ~f};
+        transfer(vulkan, &memories[0], NULL, words, fill);
+        CHECK(!cox__session_run(session, &(const struct cox__frame_spec){.buffers = buffers, .buffer_count = 2}));
+        transfer(vulkan, &memories[2], &memories[1], NULL, copy);
+        check_words(vulkan, &memories[2], words);
+    }
+    cox_session_destroy(&session);
+    cox_buffer_destroy(&buffers[0]);
+    cox_buffer_destroy(&buffers[1]);
+    CHECK(!vkQueueWaitIdle(vulkan->queue));
+    vkDestroySemaphore(vulkan->device, fill.signal, NULL);
+    vkDestroySemaphore(vulkan->device, copy.wait, NULL);
+    return can;
+}
+
 /* Returns false if the device cannot import Vulkan's memory. */
 static bool frames_go_through(const struct vulkan *vulkan, cox_runtime *runtime, uint32_t index)
 {
@@ -279,15 +389,27 @@ static bool frames_go_through(const struct vulkan *vulkan, cox_runtime *runtime,
         struct frame frame = make_frame(runtime, index);
         for (uint32_t f = 0; f < 4; f++) {
             const uint32_t words[] = {f * 2654435761u, ~f};
-            transfer(vulkan, &in, NULL, words);
+            transfer(vulkan, &in, NULL, words, (struct order){0});
             run(&frame, in_mem, out_mem);
-            transfer(vulkan, &read_back, &out, NULL);
+            transfer(vulkan, &read_back, &out, NULL, (struct order){0});
             check_words(vulkan, &read_back, words);
         }
         cox_session_destroy(&frame.session);
         cox_buffer_destroy(&frame.buffers[0]);
         cox_buffer_destroy(&frame.buffers[1]);
         clReleaseCommandQueue(frame.queue);
+        const struct memory memories[] = {in, out, read_back};
+        cl_mem mems[] = {in_mem, out_mem};
+        struct cox_device_info info;
+        CHECK(!cox_runtime_device_info(runtime, index, &info));
+        if (info.mode == COX_MODE_STAGED) {
+            CHECK(frames_work_in_place(vulkan, runtime, index, memories, mems, false));
+            puts("frames in place, with fences");
+            if (frames_work_in_place(vulkan, runtime, index, memories, mems, true))
+                puts("frames in place, with semaphores");
+            else
+                puts("frames with semaphores: skipped, because the driver imports none");
+        }
         clReleaseMemObject(in_mem);
         clReleaseMemObject(out_mem);
     }
