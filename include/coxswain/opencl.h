@@ -137,17 +137,17 @@ struct cox_opencl_sync {
 };
 
 /* Make a buffer of a memory object on the runtime's device `index`, without host memory. That
- * device works on the object in place, and frames that it computes alone copy nothing. Other devices
- * get the rows that they read through the host's memory. What they wrote is in the object when the
- * frame's callback runs.
+ * device works on the object in place, and frames that it computes alone copy nothing. Other
+ * devices get the rows that they read through the host's memory. What they wrote is in the object
+ * when the frame's callback runs.
  *
  * The object must be a CL_MEM_READ_WRITE buffer in the device's context (cox_opencl_device). The
  * buffer is its whole size. The library retains the object. `sync` is copied; NULL = zeros.
  *
  * A frame uses the object from cox_session_submit to its callback; nothing else may write it
- * meanwhile, or read it if the frame writes it. Submit the frame after the application's commands on
- * the object are complete. Commands that are enqueued in the callback or later see what the frame
- * wrote.
+ * meanwhile, or read it if the frame writes it. Submit the frame after the application's commands
+ * on the object are complete. Commands that are enqueued in the callback or later see what the
+ * frame wrote.
  *
  * Kernels that do not take NAME_first_row, and bindings with offset_bytes, use the object in place
  * only in the band that begins at row 0. For other bands the device copies rows in its own memory.
@@ -187,7 +187,8 @@ COX_API COX_MUST_CHECK cox_status cox_opencl_buffer(cox_runtime *runtime, uint32
  *
  * Commands on the object go between clEnqueueAcquireExternalMemObjectsKHR and
  * clEnqueueReleaseExternalMemObjectsKHR. This includes the commands of cox_opencl_read and
- * cox_opencl_write. Frames do both themselves (cox_opencl_buffer). Acquire the object after the other interface's work on the memory has ended.
+ * cox_opencl_write. Frames do both themselves (cox_opencl_buffer). Acquire the object after the
+ * other interface's work on the memory has ended.
  *
  * On an error *out is NULL.
  *

@@ -38,8 +38,8 @@ bool cox__frame_has_more(const struct cox__frame *frame);
 bool cox__frame_add(const struct cox__devices *devices, struct cox__frame *frame, uint32_t device,
                     uint32_t first_row, uint32_t rows, uint32_t attempt);
 
-/* Add a band that only moves rows of a binding, or acquires or releases its buffer. False: the table
- * is full. */
+/* Add a band that only moves rows of a binding, or acquires or releases its buffer. False: the
+ * table is full. */
 bool cox__frame_add_transfer(struct cox__frame *frame, enum cox__band_kind kind, uint32_t device,
                              uint32_t binding, struct cox__row_range range);
 

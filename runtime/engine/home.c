@@ -90,8 +90,7 @@ bool cox__home_is_joining(const struct cox_session *session, const struct cox__f
             continue;
 
         const uint32_t d = device_of(&session->devices, home.device);
-        if (d < session->devices.count &&
-            session->devices.list[d].state == COX_DEVICE_JOINING)
+        if (d < session->devices.count && session->devices.list[d].state == COX_DEVICE_JOINING)
             return true;
     }
 
@@ -106,8 +105,7 @@ static bool is_usable(const struct cox_session *session, const struct cox__frame
     const struct cox__device *device = &session->devices.list[frame->held.home[binding]];
 
     return cox__device_is_active(device) && device->queue && !device->queue->stuck &&
-           backend->ops->instance_reaches(backend, device->queue->instance,
-                                          frame->mems[binding]);
+           backend->ops->instance_reaches(backend, device->queue->instance, frame->mems[binding]);
 }
 
 /* End a frame with an error, unless it has one. */

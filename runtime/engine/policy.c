@@ -497,17 +497,16 @@ void cox__policy_observe(const struct cox_session *session, const struct cox__fr
      * slot. */
     const uint64_t begin_ns = report->end_ns - report->wall_ns;
     const bool of_split = frame->bands[band].kind == COX__BAND_ROWS && begin_ns > start_ns;
-    const struct cox_measurement measurement = {.frame = frame->index,
-                                                .device = report->device,
-                                                .first_row = report->first_row,
-                                                .rows = report->rows,
-                                                .wall_ns = report->wall_ns +
-                                                           moved_ns(session, frame, band),
-                                                .queue_ns = of_split ? begin_ns - start_ns
-                                                                     : report->queue_ns,
-                                                .kernel_ns = report->kernel_ns,
-                                                .late_ns = report->noticed_ns - report->end_ns,
-                                                .flags = measured_flags(frame, band)};
+    const struct cox_measurement measurement = {
+        .frame = frame->index,
+        .device = report->device,
+        .first_row = report->first_row,
+        .rows = report->rows,
+        .wall_ns = report->wall_ns + moved_ns(session, frame, band),
+        .queue_ns = of_split ? begin_ns - start_ns : report->queue_ns,
+        .kernel_ns = report->kernel_ns,
+        .late_ns = report->noticed_ns - report->end_ns,
+        .flags = measured_flags(frame, band)};
     if (sharing->together)
         cox__together_add(sharing->together, pass - lead, &measurement);
     if (!sharing->together || measurement.flags & COX_MEASURED_UNFINISHED)

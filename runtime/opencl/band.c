@@ -575,7 +575,8 @@ static cl_int copy_there(const struct cox__instance *instance, const struct copy
 {
     const struct cox__binding *binding = copy->binding;
     const size_t pitch = binding->pitch_bytes;
-    const size_t at_home = row_offset(binding, copy->first), in_slot = rows_bytes(binding, copy->at);
+    const size_t at_home = row_offset(binding, copy->first),
+                 in_slot = rows_bytes(binding, copy->at);
     const cl_uint waits = copy->after != NULL;
     cl_command_queue queue = instance->queues[COX__CL_QUEUE_COMPUTE];
 

@@ -11,8 +11,7 @@ typedef cl_int(CL_API_CALL memory_fn)(cl_command_queue queue, cl_uint count, con
                                       cl_uint wait_count, const cl_event *wait, cl_event *event);
 typedef cl_int(CL_API_CALL semaphore_fn)(cl_command_queue queue, cl_uint count,
                                          void *const *semaphores, const cl_ulong *payloads,
-                                         cl_uint wait_count, const cl_event *wait,
-                                         cl_event *event);
+                                         cl_uint wait_count, const cl_event *wait, cl_event *event);
 
 static const char acquire_name[] = "clEnqueueAcquireExternalMemObjectsKHR";
 static const char release_name[] = "clEnqueueReleaseExternalMemObjectsKHR";

@@ -63,20 +63,31 @@ static const struct shape {
     bool keeps; /* elements that the kernel leaves alone keep their values */
 } shapes[] = {
     {.name = "plain", .source = plain, .layouts = {{.name = "in"}, {.name = "out"}}},
-    {.name = "halo", .source = near, .arguments = {{.name = "in", .halo_rows = 1}},
+    {.name = "halo",
+     .source = near,
+     .arguments = {{.name = "in", .halo_rows = 1}},
      .layouts = {{.name = "in"}, {.name = "out"}}},
     {.name = "absolute", .source = absolute, .layouts = {{.name = "in"}, {.name = "out"}}, .absolute = true},
-    {.name = "partial", .source = some, .arguments = {{.name = "out", .partial = true}},
-     .layouts = {{.name = "in"}, {.name = "out"}}, .keeps = true},
+    {.name = "partial",
+     .source = some,
+     .arguments = {{.name = "out", .partial = true}},
+     .layouts = {{.name = "in"}, {.name = "out"}},
+     .keeps = true},
     {.name = "left alone", .source = some, .layouts = {{.name = "in"}, {.name = "out"}}, .keeps = true},
-    {.name = "whole", .source = whole, .arguments = {{.name = "in", .whole = true}},
+    {.name = "whole",
+     .source = whole,
+     .arguments = {{.name = "in", .whole = true}},
      .layouts = {{.name = "in", .bytes = BYTES}, {.name = "out"}}},
-    {.name = "offset", .source = plain,
+    {.name = "offset",
+     .source = plain,
      .layouts = {{.name = "in", .offset_bytes = OFFSET}, {.name = "out", .offset_bytes = PITCH}}},
-    {.name = "gaps", .source = plain,
+    {.name = "gaps",
+     .source = plain,
      .layouts = {{.name = "in", .pitch_bytes = PITCH, .row_bytes = PITCH - 64},
                  {.name = "out", .pitch_bytes = PITCH, .row_bytes = PITCH - 64}}},
-    {.name = "border", .source = near, .arguments = {{.name = "in", .halo_rows = 1}},
+    {.name = "border",
+     .source = near,
+     .arguments = {{.name = "in", .halo_rows = 1}},
      .layouts = {{.name = "in", .border_above = BORDER, .border_below = BORDER}, {.name = "out"}}},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -99,8 +110,8 @@ static const char *source_of(const struct shape *shape)
     return shape->layouts[0].row_bytes ? gaps : shape->source;
 }
 
-static cox_session *new_session(cox_runtime *runtime, const struct shape *shape, const char *devices, const char *policy,
-                                double verify)
+static cox_session *new_session(cox_runtime *runtime, const struct shape *shape, const char *devices,
+                                const char *policy, double verify)
 {
     cox_session *session;
     const struct cox_pass passes[] = {
@@ -238,8 +249,8 @@ static void run_shape(cox_runtime *runtime, const struct own *own, const struct 
         memcpy(cox_buffer_data(buffers[b]), before[b], MOST_BYTES);
     }
     for (int frame = 0; frame < FRAMES; frame++) {
-        const cox_status status = cox_session_run(
-            *session, &(const struct cox_frame){.buffers = COX_BUFFERS(buffers[0], buffers[1])});
+        const cox_status status =
+            cox_session_run(*session, &(const struct cox_frame){.buffers = COX_BUFFERS(buffers[0], buffers[1])});
         if (status)
             fprintf(stderr, "%s, %s: %s\n%s", shape->name, how, cox_status_text(status), last_lines);
         CHECK(!status);
@@ -286,8 +297,9 @@ static void a_stream_stays_on_the_device(cox_runtime *runtime, const struct own 
         for (int f = 0; f < FRAMES; f++) {
             fill(before[0], (uint32_t)(round * FRAMES + f));
             put(own, objects[f][0], before[0]);
-            CHECK(!cox_session_submit(
-                session, &(const struct cox_frame){.buffers = COX_BUFFERS(buffers[f][0], buffers[f][1])}, NULL, NULL));
+            CHECK(!cox_session_submit(session,
+                                      &(const struct cox_frame){.buffers = COX_BUFFERS(buffers[f][0], buffers[f][1])},
+                                      NULL, NULL));
         }
         CHECK(!cox_session_wait(session));
         for (int f = 0; f < FRAMES; f++) {
@@ -316,12 +328,12 @@ static void wrong_objects_are_refused(cox_runtime *runtime, const struct own *ow
     cl_mem foreign = clCreateBuffer(context, CL_MEM_READ_WRITE, 64, NULL, &code);
     cox_buffer *buffer = (cox_buffer *)&code;
     const struct cox_opencl_sync sync = {.wait = &code};
-#define REFUSED(expect, call)         \
-    do {                              \
-        last_lines[0] = 0;            \
-        CHECK((call) == (expect));    \
-        CHECK(last_lines[0]);         \
-        CHECK(!buffer);               \
+#define REFUSED(expect, call)      \
+    do {                           \
+        last_lines[0] = 0;         \
+        CHECK((call) == (expect)); \
+        CHECK(last_lines[0]);      \
+        CHECK(!buffer);            \
     } while (0)
     REFUSED(COX_E_INVALID, cox_opencl_buffer(runtime, own->index, NULL, NULL, NULL, NULL, &buffer));
     REFUSED(COX_E_INVALID, cox_opencl_buffer(runtime, own->index, constant, NULL, NULL, NULL, &buffer));

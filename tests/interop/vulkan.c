@@ -114,8 +114,7 @@ static bool make_device(struct vulkan *vulkan)
     vkGetDeviceQueue(vulkan->device, family, 0, &vulkan->queue);
     vulkan->get_fd = (PFN_vkGetMemoryFdKHR)vkGetDeviceProcAddr(vulkan->device, "vkGetMemoryFdKHR");
     if (semaphores)
-        vulkan->get_semaphore_fd = (PFN_vkGetSemaphoreFdKHR)vkGetDeviceProcAddr(vulkan->device,
-                                                                               "vkGetSemaphoreFdKHR");
+        vulkan->get_semaphore_fd = (PFN_vkGetSemaphoreFdKHR)vkGetDeviceProcAddr(vulkan->device, "vkGetSemaphoreFdKHR");
     return vulkan->get_fd != NULL;
 }
 
@@ -255,11 +254,9 @@ static void *import_semaphore(const struct vulkan *vulkan, VkSemaphore semaphore
     if (!create)
         return NULL;
     CHECK(!vulkan->get_semaphore_fd(vulkan->device, &info, &fd));
-    const cl_semaphore_properties_khr properties[] = {CL_SEMAPHORE_TYPE_KHR,
-                                                      CL_SEMAPHORE_TYPE_BINARY_KHR,
+    const cl_semaphore_properties_khr properties[] = {CL_SEMAPHORE_TYPE_KHR, CL_SEMAPHORE_TYPE_BINARY_KHR,
                                                       CL_SEMAPHORE_HANDLE_OPAQUE_FD_KHR,
-                                                      (cl_semaphore_properties_khr)fd,
-                                                      0};
+                                                      (cl_semaphore_properties_khr)fd, 0};
     void *made = create(context, properties, &code);
     if (code)
         close(fd);

@@ -665,8 +665,8 @@ static const char *op_instance_may_write(struct cox__backend *backend, const str
 #define FAKE_OPS                                                                                                      \
     .destroy = op_destroy, .device_count = op_device_count, .device_info = op_device_info,                            \
     .mem_create = op_mem_create, .mem_destroy = op_mem_destroy, .mem_link = op_mem_link, .mem_data = op_mem_data,     \
-    .mem_bytes = op_mem_bytes, .mem_home = op_mem_home, .mem_add_host = op_mem_add_host,                               \
-    .instance_reaches = op_instance_reaches, .mem_abandon = op_mem_abandon, .instance_abandon = op_instance_abandon,                \
+    .mem_bytes = op_mem_bytes, .mem_home = op_mem_home, .mem_add_host = op_mem_add_host,                              \
+    .instance_reaches = op_instance_reaches, .mem_abandon = op_mem_abandon, .instance_abandon = op_instance_abandon,  \
     .instance_isolate = op_instance_isolate, .instance_create = op_instance_create,                                   \
     .instance_destroy = op_instance_destroy, .job_submit = op_job_submit, .job_continue = op_job_continue,            \
     .instance_flush = op_instance_flush, .job_poll = op_job_poll, .job_partial = op_job_partial, .now_ns = op_now_ns, \

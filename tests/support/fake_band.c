@@ -285,9 +285,10 @@ static void check_overlap(struct fake *fake, const struct cox__instance *instanc
                     work->mems[one] == other->work.mems[two] &&
                     (collides(instance, work, one, theirs, &other->work, two) ||
                      collides(theirs, &other->work, two, instance, work, one)))
-                    fake__violate(fake, "rows %u+%u of device %u (job %d) overlap rows %u+%u under way on device %u (job %d)",
-                                  work->first_row, work->rows, instance->device, (int)work->kind,
-                                  other->work.first_row, other->work.rows, theirs->device, (int)other->work.kind);
+                    fake__violate(fake,
+                                  "rows %u+%u of device %u (job %d) overlap rows %u+%u under way on device %u (job %d)",
+                                  work->first_row, work->rows, instance->device, (int)work->kind, other->work.first_row,
+                                  other->work.rows, theirs->device, (int)other->work.kind);
             }
         }
     }

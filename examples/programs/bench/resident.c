@@ -378,7 +378,8 @@ static bool run_device(const struct bench_options *options, struct json *json, c
 
     cox_runtime_device_info(runtime, device, &info);
     const double ratio = quantile_of(ratios, ROUNDS, 0.5);
-    const double hand = quantile_of(fps[0], ROUNDS, 0.5), library = quantile_of(fps[1], ROUNDS, 0.5);
+    const double hand = quantile_of(fps[0], ROUNDS, 0.5),
+                 library = quantile_of(fps[1], ROUNDS, 0.5);
     *met &= ratio >= bar;
     if (options->json) {
         json_open_object(json, true);

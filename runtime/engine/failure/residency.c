@@ -288,8 +288,7 @@ static void note_borders(struct cox__residency *residency, const struct cox__pip
         for (uint32_t i = 0; i < pipeline->binding_count; i++) {
             const struct cox__binding *reader = &pipeline->passes[p].bindings[i];
             if (!is_resident(pipeline, i) || !reads(pipeline, p, i) ||
-                reader->row_access != COX__HALO ||
-                history_of(pipeline, i) != of)
+                reader->row_access != COX__HALO || history_of(pipeline, i) != of)
                 continue;
             above = cox__max_u32(above, reader->halo_above);
             below = cox__max_u32(below, reader->halo_below);
@@ -457,8 +456,8 @@ static struct stretch stretch_at(const struct cox__frame *frame, uint32_t bindin
     return at;
 }
 
-/* The place besides the host's memory in which a band on the device finds rows of a tracked binding;
- * NOWHERE = there is none. */
+/* The place besides the host's memory in which a band on the device finds rows of a tracked
+ * binding; NOWHERE = there is none. */
 static uint32_t reading_place(const struct cox__frame *frame, uint32_t binding, uint32_t device)
 {
     if (is_homed(frame, binding) && frame->held.read_through)
@@ -643,8 +642,7 @@ bool cox__residency_plan(struct cox_session *session, struct cox__frame *frame)
 
     for (uint32_t b = frame->first_band; b < before; b++) {
         const struct cox_band_report *report = &frame->reports[b];
-        if (frame->bands[b].state != COX__BAND_PLANNED ||
-            cox__band_is_transfer(&frame->bands[b]) ||
+        if (frame->bands[b].state != COX__BAND_PLANNED || cox__band_is_transfer(&frame->bands[b]) ||
             plan_fetches_for(session, frame, report->device, report->first_row, report->rows))
             continue;
 
@@ -813,8 +811,7 @@ bool cox__residency_fill(struct cox_session *session, struct cox__frame *frame,
 
     for (uint32_t i = 0; frame->held.keeps && !transfer && i < frame->pipeline->binding_count;
          i++) {
-        if (!is_tracked(frame, i) ||
-            fill_binding(&session->residency, frame, job, i, device))
+        if (!is_tracked(frame, i) || fill_binding(&session->residency, frame, job, i, device))
             continue;
 
         stop_keeping(session, frame);

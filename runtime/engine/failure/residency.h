@@ -1,5 +1,5 @@
-/* Which rows of a frame are where: of what staged devices keep from pass to pass, and of buffers that
- * lie on a device (home.h). Above frame.c, of level 1 of the engine.
+/* Which rows of a frame are where: of what staged devices keep from pass to pass, and of buffers
+ * that lie on a device (home.h). Above frame.c, of level 1 of the engine.
  *
  * A binding that several passes touch is resident (a bit for each in struct cox__pipeline). A
  * staged device has memory for the whole frame of such a binding: rows that it wrote, or that were
@@ -59,8 +59,8 @@ void cox__residency_note_done(struct cox__frame *frame, const struct cox__job *j
 /* A band has failed, or will not be done. For bands other than FETCH there is nothing to note. */
 void cox__residency_note_failed(struct cox__frame *frame, uint32_t band);
 
-/* The next rows after `*rows` of a buffer that lies on a device, which the host's memory has and that
- * device has not. False: there are none. */
+/* The next rows after `*rows` of a buffer that lies on a device, which the host's memory has and
+ * that device has not. False: there are none. */
 bool cox__residency_next_away(const struct cox__frame *frame, uint32_t binding,
                               struct cox__row_range *rows);
 

@@ -87,9 +87,8 @@ static void fill(uint32_t frame, uint64_t seed)
 static cox_status submit(uint32_t frame)
 {
     return cox__session_submit(session,
-                               &(const struct cox__frame_spec){.buffers = buffers[frame],
-                                                               .buffer_count = BINDINGS,
-                                                               .params = &kernel_params},
+                               &(const struct cox__frame_spec){
+                                   .buffers = buffers[frame], .buffer_count = BINDINGS, .params = &kernel_params},
                                rig_done, rig);
 }
 
