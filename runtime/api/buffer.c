@@ -98,13 +98,11 @@ static bool is_in_use(const cox_buffer *buffer, bool in_callback)
     return refs > own;
 }
 
-/* Wait until no frame uses the application's memory, and let go of it. False: not possible here. */
-static bool take_back(cox_buffer *buffer)
+bool cox__buffer_wait(cox_buffer *buffer, const char *function)
 {
     cox_runtime *runtime = buffer->runtime;
     const bool in_callback = cox__watchdog_is_held_here(runtime->watchdog);
-    if (is_in_use(buffer, in_callback) &&
-        cox__misuse_in_callback(runtime, "cox_buffer_destroy of wrapped memory in use"))
+    if (is_in_use(buffer, in_callback) && cox__misuse_in_callback(runtime, function))
         return false;
 
     pthread_mutex_lock(&runtime->release.lock);
@@ -112,34 +110,48 @@ static bool take_back(cox_buffer *buffer)
         pthread_cond_wait(&runtime->release.given_back, &runtime->release.lock);
     pthread_mutex_unlock(&runtime->release.lock);
 
-    if (!cox__memory_drop(runtime, atomic_exchange(&buffer->mem, NULL)))
-        cox__log(
-            &runtime->log, COX_LOG_ERROR,
-            "cox_buffer_destroy: a hung device may still access %zu bytes of wrapped memory; do "
-            "not reuse them",
-            buffer->bytes);
-
     return true;
 }
 
-void cox_buffer_destroy(cox_buffer **out)
+/* Let go of the application's memory. False: a device may still touch it. */
+static bool give_back(cox_buffer *buffer)
 {
-    if (!out || !*out)
-        return;
+    if (cox__memory_drop(buffer->runtime, atomic_exchange(&buffer->mem, NULL)))
+        return true;
 
+    cox__log(&buffer->runtime->log, COX_LOG_ERROR,
+             "cox_buffer_destroy: a hung device may still access %zu bytes of wrapped memory; do "
+             "not reuse them",
+             buffer->bytes);
+    return false;
+}
+
+cox_status cox__buffer_take_back(cox_buffer **out)
+{
     cox_buffer *buffer = *out;
     cox_runtime *runtime = buffer->runtime;
     if (cox__misuse_forked(runtime, "cox_buffer_destroy"))
-        return;
+        return COX_E_INVALID;
 
     /* Without a `released` function the caller must know when its memory is free. */
-    if (buffer->wrapped && !runtime->backend->ops->mem_link(buffer->mem)->released &&
-        !take_back(buffer))
-        return;
+    cox_status status = COX_OK;
+    if (buffer->wrapped && !runtime->backend->ops->mem_link(buffer->mem)->released) {
+        if (!cox__buffer_wait(buffer, "cox_buffer_destroy of wrapped memory in use"))
+            return COX_E_INVALID;
+        if (!give_back(buffer))
+            status = COX_E_MEMORY_UNSAFE;
+    }
 
     *out = NULL;
     cox__buffers_unref(buffer);
     atomic_fetch_sub(&runtime->alive.buffers, 1); /* the runtime may go from here on */
+    return status;
+}
+
+void cox_buffer_destroy(cox_buffer **out)
+{
+    if (out && *out)
+        cox__buffer_take_back(out);
 }
 
 void cox_buffer_changed(cox_buffer *buffer)
