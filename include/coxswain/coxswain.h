@@ -1,7 +1,7 @@
 /* Coxswain: split every frame over all OpenCL devices of a machine.
  *
- * Includes every public header except coxswain/opencl.h and coxswain/libav.h, which need headers of
- * other libraries.
+ * Includes every public header except coxswain/gl.h, coxswain/libav.h and coxswain/opencl.h, which
+ * are for applications with objects of other libraries.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COXSWAIN_COXSWAIN_H
 #define COXSWAIN_COXSWAIN_H

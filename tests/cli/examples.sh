@@ -8,6 +8,11 @@ able "the examples" pocl || skip "there is no device that is known"
 export OCL_ICD_VENDORS="$work/pocl"
 
 examples() { # HOW: run all examples on the available devices
+    if [ -x "$bin/own_gl" ]; then
+        launch "own_gl on $1" "$bin/own_gl"
+    else
+        leave_out "own_gl on $1" "it was built without EGL (Debian: libegl-dev libgles-dev)"
+    fi
     for name in hello blur histogram own_opencl policy; do
         expect_status 0 "$name on $1" "$bin/$name"
         contains out '[ ,]0 values are wrong$'

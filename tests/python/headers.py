@@ -12,7 +12,7 @@ from coxswain import structs
 
 import support
 
-LEFT_OUT = ("libav.h", "opencl.h")  # they need headers of other libraries
+LEFT_OUT = ("gl.h", "libav.h", "opencl.h")  # for C programs with objects of other libraries
 
 
 def headers():
