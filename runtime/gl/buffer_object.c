@@ -83,8 +83,10 @@ static cox_status map(cox_gl_buffer *buffer, const char *function)
     buffer->mapped = gl->gl.MapBufferRange(TARGET, (ptrdiff_t)buffer->offset,
                                            (ptrdiff_t)buffer->bytes, bits);
     cox_status status = cox__gl_status(gl, function, "glMapBufferRange");
-    if (!status && !buffer->mapped)
+    if (!status && !buffer->mapped) {
+        cox__log(&gl->runtime->log, COX_LOG_ERROR, "%s: glMapBufferRange returned NULL", function);
         status = COX_E_DEVICE_MEMORY;
+    }
     if (!status)
         status = cox_buffer_wrap(gl->runtime, buffer->mapped, buffer->bytes, NULL, NULL,
                                  &buffer->memory);

@@ -513,21 +513,38 @@ static void a_texture_goes_into_an_object(struct rig *rig)
 
 /* ---- turns ---- */
 
-static void a_call_without_a_timeout_returns(struct rig *rig)
+/* The host gets the buffer when OpenGL's commands are complete, not before. */
+static void the_host_waits_for_gl(struct rig *rig)
 {
-    struct picture picture = new_picture(&formats[RGBA8], 300, 200, 3);
-    const GLuint texture = new_texture(&picture);
+    struct picture picture = new_picture(&formats[RGBA8], 30, 20, 3);
+    const GLuint texture = new_texture(&picture), name = new_object(0, 1);
     const struct cox_gl_texture from = texture_of(&picture, texture, 0, 0);
-    cox_gl_buffer *buffer = new_buffer(rig->gl, picture.bytes);
-    cox_buffer *memory;
-    cox_status status;
-    CHECK(!cox_gl_buffer_read(buffer, &from));
-    do {
-        status = cox_gl_buffer_acquire(buffer, 0, &memory);
-        CHECK(status == COX_OK || (status == COX_E_BUSY && !memory));
-    } while (status);
-    CHECK(memcmp(cox_buffer_data(memory), picture.pixels, picture.bytes) == 0);
-    cox_gl_buffer_destroy(&buffer);
+    cox_gl_buffer *made = new_buffer(rig->gl, picture.bytes), *used = use_object(rig->gl, name, COX_GL_READ);
+    cox_gl_buffer *const buffers[] = {made, used};
+    const int before = finishes;
+    CHECK(!cox_gl_buffer_read(made, &from));
+    CHECK(rig->shared ? finishes > before && !alive.syncs : finishes == before && alive.syncs == 1);
+
+    for (int b = rig->shared ? 1 : 0; b < 2; b++) {
+        cox_buffer *memory;
+        failing.waits = 2;
+        CHECK(cox_gl_buffer_acquire(buffers[b], 0, &memory) == COX_E_BUSY && !memory);
+        CHECK(cox_gl_buffer_acquire(buffers[b], 1000, &memory) == COX_E_BUSY && !memory && alive.syncs == 1);
+        CHECK(!cox_gl_buffer_acquire(buffers[b], UINT64_MAX, &memory) && !alive.syncs);
+        release(buffers[b]);
+    }
+
+    /* It also waits until OpenGL has read the buffer. */
+    if (!rig->shared) {
+        cox_buffer *memory;
+        CHECK(!cox_gl_buffer_write(made, &from) && alive.syncs == 1);
+        failing.waits = 1;
+        CHECK(cox_gl_buffer_acquire(made, 0, &memory) == COX_E_BUSY);
+        CHECK(memcmp(cox_buffer_data(acquire(made)), picture.pixels, picture.bytes) == 0);
+    }
+    cox_gl_buffer_destroy(&made);
+    cox_gl_buffer_destroy(&used);
+    gl.DeleteBuffers(1, &name);
     gl.DeleteTextures(1, &texture);
     free(picture.pixels);
 }
@@ -852,6 +869,40 @@ static void the_context_may_be_gone(struct rig *rig)
     alive.maps = maps;
 }
 
+/* A call of the driver fails. The buffer stays where it is, and the next try succeeds. */
+static void drivers_may_fail(struct rig *rig)
+{
+    const GLuint name = new_object(0, 5);
+    cox_gl_buffer *buffer = use_object(rig->gl, name, COX_GL_READ_WRITE);
+    cox_buffer *memory;
+    failing.wait = true;
+    CHECK(cox_gl_buffer_acquire(buffer, UINT64_MAX, &memory) == COX_E_DEVICE_LOST && !memory);
+    failing.wait = false;
+    CHECK(!alive.syncs);
+
+    if (!rig->shared) {
+        failing.map = true;
+        REFUSED(COX_E_DEVICE_MEMORY, "glMapBufferRange", cox_gl_buffer_acquire(buffer, UINT64_MAX, &memory));
+        if (rig->kind == DESKTOP || rig->kind == ES) {
+            const int buffers = alive.buffers;
+            REFUSED(COX_E_DEVICE_MEMORY, "glMapBufferRange",
+                    create_buffer(rig->gl, (struct cox_gl_buffer_params){.bytes = 64}));
+            CHECK(alive.buffers == buffers);
+        }
+        failing.map = false;
+        acquire(buffer);
+        failing.unmap = true;
+        REFUSED(COX_E_DEVICE_LOST, "lost the buffer object's contents", cox_gl_buffer_release(buffer));
+        failing.unmap = false;
+    }
+
+    acquire(buffer);
+    release(buffer);
+    check_object(name, 5, false);
+    cox_gl_buffer_destroy(&buffer);
+    gl.DeleteBuffers(1, &name);
+}
+
 static void pending_errors_are_dropped(struct rig *rig)
 {
     last_lines[0] = 0;
@@ -881,7 +932,7 @@ static void test(enum kind kind)
         objects_go_through_frames(&rig, kept);
     an_object_is_read_and_written(&rig);
     a_texture_goes_into_an_object(&rig);
-    a_call_without_a_timeout_returns(&rig);
+    the_host_waits_for_gl(&rig);
     turns_are_kept(&rig);
     the_state_of_gl_is_restored(&rig);
     wrong_textures_are_refused(&rig);
@@ -889,6 +940,7 @@ static void test(enum kind kind)
     wrong_contexts_are_refused(&rig);
     calls_need_the_context(&rig);
     the_context_may_be_gone(&rig);
+    drivers_may_fail(&rig);
     pending_errors_are_dropped(&rig);
     printf("%s: passed%s\n", kind_names[kind], rig.shared ? ", with cl_khr_gl_sharing" : "");
     close_rig(&rig);

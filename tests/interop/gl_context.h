@@ -34,6 +34,7 @@
     X(PFNGLBUFFERSUBDATAPROC, BufferSubData)               \
     X(PFNGLMAPBUFFERRANGEPROC, MapBufferRange)             \
     X(PFNGLUNMAPBUFFERPROC, UnmapBuffer)                   \
+    X(PFNGLCLIENTWAITSYNCPROC, ClientWaitSync)             \
     X(PFNGLFENCESYNCPROC, FenceSync)                       \
     X(PFNGLDELETESYNCPROC, DeleteSync)
 
@@ -92,10 +93,17 @@ static inline EGLContext new_context(enum kind kind)
 
 /* ---- the loader ---- */
 
-/* What the library has created and not deleted. */
+/* What the library has created and not deleted, and how often it has called glFinish. */
 static struct {
     int buffers, framebuffers, syncs, maps;
 } alive;
+static int finishes;
+
+/* Calls that fail from here on. */
+static struct {
+    int waits; /* so many waits for a fence time out */
+    bool wait, map, unmap;
+} failing;
 
 static void APIENTRY count_gen_buffers(GLsizei count, GLuint *names)
 {
@@ -133,8 +141,25 @@ static void APIENTRY count_delete_sync(GLsync sync)
     gl.DeleteSync(sync);
 }
 
+static GLenum APIENTRY wait_or_fail(GLsync sync, GLbitfield flags, GLuint64 timeout_ns)
+{
+    if (failing.waits > 0) {
+        failing.waits--;
+        return GL_TIMEOUT_EXPIRED;
+    }
+    return failing.wait ? GL_WAIT_FAILED : gl.ClientWaitSync(sync, flags, timeout_ns);
+}
+
+static void APIENTRY count_finish(void)
+{
+    finishes++;
+    gl.Finish();
+}
+
 static void *APIENTRY count_map(GLenum target, GLintptr offset, GLsizeiptr bytes, GLbitfield access)
 {
+    if (failing.map)
+        return NULL;
     void *mapped = gl.MapBufferRange(target, offset, bytes, access);
     alive.maps += mapped != NULL;
     return mapped;
@@ -143,7 +168,7 @@ static void *APIENTRY count_map(GLenum target, GLintptr offset, GLsizeiptr bytes
 static GLboolean APIENTRY count_unmap(GLenum target)
 {
     alive.maps--;
-    return gl.UnmapBuffer(target);
+    return gl.UnmapBuffer(target) && !failing.unmap;
 }
 
 /* The version that an old context reports. */
@@ -181,6 +206,8 @@ static inline cox_gl_function *load(void *user, const char *name)
         {"glDeleteSync", (cox_gl_function *)count_delete_sync},
         {"glMapBufferRange", (cox_gl_function *)count_map},
         {"glUnmapBuffer", (cox_gl_function *)count_unmap},
+        {"glFinish", (cox_gl_function *)count_finish},
+        {"glClientWaitSync", (cox_gl_function *)wait_or_fail},
     };
     const struct loader *loader = user;
     if (loader->missing && strcmp(name, loader->missing) == 0)
