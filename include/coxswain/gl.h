@@ -140,8 +140,8 @@ COX_API COX_MUST_CHECK cox_status cox_gl_buffer_acquire(cox_gl_buffer *buffer, u
  * Errors, each with a log line:
  *   COX_E_INVALID        `buffer` is NULL, or the context is not current. OpenGL has the buffer.
  *                        The call comes from a callback. `object` was deleted.
- *   COX_E_MEMORY_UNSAFE  A hung device may still write to the memory. The host keeps it: destroy
- *                        the buffer.
+ *   COX_E_MEMORY_UNSAFE  A hung device may still use the memory, so it cannot be unmapped. The
+ *                        host keeps it: destroy the buffer.
  *   COX_E_DEVICE_LOST    The contents are lost.
  *   COX_E_DEVICE_MEMORY */
 COX_API COX_MUST_CHECK cox_status cox_gl_buffer_release(cox_gl_buffer *buffer);

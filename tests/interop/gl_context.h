@@ -59,16 +59,30 @@ static inline bool is_es(enum kind kind)
 
 static EGLDisplay display;
 
+/* NVIDIA's way to work without a window system: on a device. */
+static inline EGLDisplay display_of_a_device(void)
+{
+    PFNEGLQUERYDEVICESEXTPROC query = (PFNEGLQUERYDEVICESEXTPROC)eglGetProcAddress("eglQueryDevicesEXT");
+    EGLDeviceEXT device;
+    EGLint count = 0;
+    if (!query || !query(1, &device, &count) || !count)
+        return EGL_NO_DISPLAY;
+    return eglGetPlatformDisplay(EGL_PLATFORM_DEVICE_EXT, device, NULL);
+}
+
 /* False: EGL cannot work without a window system here. */
 static inline bool open_display(void)
 {
-    EGLint major, minor;
     const char *extensions = eglQueryString(EGL_NO_DISPLAY, EGL_EXTENSIONS);
-    if (!extensions || !strstr(extensions, "EGL_MESA_platform_surfaceless"))
-        return false;
-
-    display = eglGetPlatformDisplay(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, NULL);
-    return eglInitialize(display, &major, &minor);
+    if (extensions && strstr(extensions, "EGL_MESA_platform_surfaceless")) {
+        display = eglGetPlatformDisplay(EGL_PLATFORM_SURFACELESS_MESA, EGL_DEFAULT_DISPLAY, NULL);
+        if (eglInitialize(display, NULL, NULL))
+            return true;
+    }
+    display = EGL_NO_DISPLAY;
+    if (extensions && strstr(extensions, "EGL_EXT_platform_device"))
+        display = display_of_a_device();
+    return display != EGL_NO_DISPLAY && eglInitialize(display, NULL, NULL);
 }
 
 static inline void make_current(EGLContext context)
