@@ -38,12 +38,14 @@
 extern "C" {
 #endif
 
+/* Any function of OpenGL. */
 typedef void cox_gl_function(void);
 
 /* Returns the GL function `name`, or NULL, as eglGetProcAddress does. Called inside cox_gl_create
  * only. It is also asked for eglGetCurrentContext and glXGetCurrentContext. */
 typedef cox_gl_function *cox_gl_get_function(void *user, const char *name);
 
+/* How the library reaches OpenGL. */
 struct cox_gl_params {
     cox_gl_get_function *get_function;
     void *user;

@@ -921,8 +921,8 @@ static void pending_errors_are_dropped(struct rig *rig)
 /* Print how long a texture takes to a frame's memory and back, and a copying frame between: the least of some. */
 static void tell_times(struct rig *rig)
 {
-    enum { TIMES = 5 };
-    struct picture picture = new_picture(&formats[RGBA8], 3840, 2160, 8);
+    enum { TIMES = 3 };
+    struct picture picture = new_picture(&formats[RGBA8], 1920, 1080, 8);
     const GLuint source = new_texture(&picture), result = new_texture(&picture);
     const struct cox_gl_texture from = texture_of(&picture, source, 0, 0), to = texture_of(&picture, result, 0, 0);
     cox_gl_buffer *in = new_buffer(rig->gl, picture.bytes), *out = new_buffer(rig->gl, picture.bytes);
@@ -946,7 +946,7 @@ static void tell_times(struct rig *rig)
             if (times[i] < least[i])
                 least[i] = times[i];
     }
-    printf("%s, 32 MiB: texture to memory %.2f ms, frame %.2f ms, memory to texture %.2f ms\n", kind_names[rig->kind],
+    printf("%s, 8 MiB: texture to memory %.2f ms, frame %.2f ms, memory to texture %.2f ms\n", kind_names[rig->kind],
            least[0] / 1e3, least[1] / 1e3, least[2] / 1e3);
     cox_session_destroy(&session);
     cox_gl_buffer_destroy(&in);
