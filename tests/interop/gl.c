@@ -614,7 +614,7 @@ static void the_state_of_gl_is_restored(struct rig *rig)
     static const GLenum bindings[] = {GL_PIXEL_PACK_BUFFER_BINDING, GL_PIXEL_UNPACK_BUFFER_BINDING,
                                       GL_COPY_WRITE_BUFFER};
     struct picture picture = new_picture(&formats[RGBA8], 33, 21, 8);
-    const GLuint source = new_texture(&picture), result = new_texture(&picture);
+    const GLuint source = new_texture(&picture), result = new_texture(&picture), other = new_texture(&picture);
     const struct cox_gl_texture from = texture_of(&picture, source, 0, 0), to = texture_of(&picture, result, 0, 0);
     GLuint objects[3], framebuffer;
     GLint value;
@@ -626,7 +626,7 @@ static void the_state_of_gl_is_restored(struct rig *rig)
         gl.PixelStorei(parameters[i], values[i]);
     gl.GenFramebuffers(1, &framebuffer);
     gl.BindFramebuffer(GL_READ_FRAMEBUFFER, framebuffer);
-    gl.BindTexture(GL_TEXTURE_2D, result);
+    gl.BindTexture(GL_TEXTURE_2D, other);
 
     cox_gl_buffer *buffer = new_buffer(rig->gl, picture.bytes);
     CHECK(!cox_gl_buffer_read(buffer, &from));
@@ -648,7 +648,7 @@ static void the_state_of_gl_is_restored(struct rig *rig)
     gl.GetIntegerv(GL_READ_FRAMEBUFFER_BINDING, &value);
     CHECK((GLuint)value == framebuffer);
     gl.GetIntegerv(GL_TEXTURE_BINDING_2D, &value);
-    CHECK((GLuint)value == result);
+    CHECK((GLuint)value == other);
 
     gl.BindFramebuffer(GL_READ_FRAMEBUFFER, 0);
     gl.BindTexture(GL_TEXTURE_2D, 0);
@@ -657,6 +657,7 @@ static void the_state_of_gl_is_restored(struct rig *rig)
     check_texture(result, &picture);
     gl.DeleteTextures(1, &source);
     gl.DeleteTextures(1, &result);
+    gl.DeleteTextures(1, &other);
     free(picture.pixels);
 }
 
