@@ -149,7 +149,9 @@ typedef struct cox_video_stream cox_video_stream;
  * the frame numbers of cox_video_result. The stream ignores:
  *   - the fields that describe a pipeline: `columns`, `rows`, `passes` and so on
  *   - `warm_start`
- *   - COX_WARMUP_BACKGROUND, which acts as COX_WARMUP_FIRST_FRAME
+ *
+ * With COX_WARMUP_BACKGROUND, calls that compile wait for the first device only. The others join
+ * later.
  *
  * `options` gives the options and is copied. NULL = all defaults.
  *
@@ -184,7 +186,8 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_set(cox_video_stream *stream,
  * does not wait for compilation. Only formats, sizes, colours and pitches are read: `data` may be
  * NULL.
  *
- * Blocks for compilation. Errors: those of cox_video_stream_send.
+ * Blocks for compilation, with COX_WARMUP_BACKGROUND until one device is ready. Errors: those of
+ * cox_video_stream_send.
  *
  * Thread-safety: only from the thread that sends. */
 COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *stream,

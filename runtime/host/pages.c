@@ -11,7 +11,7 @@
 
 /* Memory that fills no huge page comes from malloc, so that memory checkers see accesses past its
  * end. */
-enum { HUGE_BYTES = 2 << 20, LARGE_BYTES = HUGE_BYTES };
+enum { HUGE_BYTES = COX__HUGE_BYTES, LARGE_BYTES = HUGE_BYTES };
 
 /* Round up to whole pages of the system, which have 4, 16 or 64 KiB: only whole pages are mapped
  * and unmapped. */

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum { COX__PAGE_BYTES = 4096 };
+enum { COX__PAGE_BYTES = 4096, COX__HUGE_BYTES = 2 << 20 };
 
 /* `bytes` is a multiple of COX__PAGE_BYTES. Large memory is aligned to huge pages and asks for
  * them: it has fewer faults when it is first written, and fewer TLB misses later. NULL if there is

@@ -20,6 +20,28 @@ static uint32_t first_staged(const struct cox__cl_backend *backend)
     return backend->device_count;
 }
 
+/* Make a buffer that the driver pins. NVIDIA's pins huge pages of ours in a third of the time that
+ * it needs to allocate pinned memory (580, H200: 25 MB in 3.5 and 11 ms). Other drivers may keep a
+ * copy of such pages on the device. */
+static cl_mem create_pinned(const struct cox__cl_backend *backend, struct cox__mem *mem,
+                            const struct cox__cl_device *device, size_t bytes, cl_int *code)
+{
+    cl_context context = backend->groups[device->group].context;
+    if (bytes >= COX__HUGE_BYTES && strstr(device->info.platform, "NVIDIA"))
+        mem->pages = cox__cl_shared_pages_new(bytes);
+
+    if (mem->pages) {
+        cl_mem pinned = clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes,
+                                       mem->pages->data, code);
+        if (*code == CL_SUCCESS)
+            return pinned;
+        cox__cl_shared_pages_unref(mem->pages);
+        mem->pages = NULL;
+    }
+
+    return clCreateBuffer(context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, code);
+}
+
 /* Make page-locked memory: a buffer of the first staged device that works. It stays mapped all its
  * life, and is one page longer, since not every driver makes it begin on a page. Without it the
  * allocation uses ordinary memory. */
@@ -35,8 +57,7 @@ static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
         return;
 
     const size_t bytes = mem->padded_bytes + COX__PAGE_BYTES;
-    cl_mem pinned = clCreateBuffer(backend->groups[device->group].context,
-                                   CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &code);
+    cl_mem pinned = create_pinned(backend, mem, device, bytes, &code);
     if (code == CL_SUCCESS) {
         char *mapped = clEnqueueMapBuffer(device->service, pinned, CL_FALSE,
                                           CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, NULL,
@@ -53,10 +74,14 @@ static void pin(struct cox__cl_backend *backend, struct cox__mem *mem)
             return;
         }
 
-        if (code == COX__CL_NOT_IN_TIME)
+        if (code == COX__CL_NOT_IN_TIME) {
             atomic_store(&device->lost, true);
-        else
+            cox__leak(mem->pages);
+        } else {
             clReleaseMemObject(pinned);
+            cox__cl_shared_pages_unref(mem->pages);
+        }
+        mem->pages = NULL;
     }
 
     cox__log(backend->log, COX_LOG_WARN,
@@ -72,10 +97,10 @@ static cox_status allocate(struct cox__cl_backend *backend, struct cox__mem *mem
         return COX_E_NOMEM;
 
     pin(backend, mem);
-    if (mem->pinned) {
-        memset(mem->data, 0, mem->padded_bytes);
+    if (mem->pinned && !mem->pages)
+        memset(mem->data, 0, mem->padded_bytes); /* the driver's memory */
+    if (mem->pinned)
         return COX_OK;
-    }
 
     mem->pages = cox__cl_shared_pages_new(mem->padded_bytes);
     if (!mem->pages)
@@ -192,7 +217,7 @@ static void release_common(struct cox__cl_backend *backend, struct cox__mem *mem
 
     if (mem->pinned)
         cox__cl_hang_release_after(backend, mem->pinned, mem->pinned_map, NULL,
-                                   backend->devices[mem->pinned_device].group, NULL);
+                                   backend->devices[mem->pinned_device].group, mem->pages);
 }
 
 static void leak_data(struct cox__cl_backend *backend, struct cox__mem *mem)

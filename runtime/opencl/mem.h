@@ -45,7 +45,7 @@ struct cox__mem {
     size_t bytes;
     size_t padded_bytes;
     bool wrapped;
-    struct cox__cl_pages *pages; /* `data`, if neither wrapped nor pinned */
+    struct cox__cl_pages *pages; /* in which `data` lies; NULL = wrapped, or the driver's memory */
     cl_mem pinned;               /* not NULL: `data` lies in this buffer, mapped at `pinned_map` */
     void *pinned_map;
     uint32_t pinned_device;

@@ -21,12 +21,14 @@ cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
     memset(mappers, 0, sizeof *mappers);
     mappers->runtime = runtime;
     pthread_mutex_init(&mappers->lock, NULL);
+    pthread_cond_init(&mappers->started, NULL);
     atomic_init(&mappers->made, 0);
 
     const cox_status status = cox__resolve_common(runtime, params, &mappers->params,
                                                   mappers->devices);
     if (!mappers->params.in_flight)
         mappers->params.in_flight = 2;
+    mappers->background = mappers->params.ready != NULL;
     mappers->params.warm_start = NULL;
     mappers->params.ready = NULL;
     return status;
@@ -48,6 +50,7 @@ void cox__mappers_clear(struct cox__mappers *mappers)
         destroy(mapper);
     }
 
+    pthread_cond_destroy(&mappers->started);
     pthread_mutex_destroy(&mappers->lock);
 }
 
@@ -122,6 +125,50 @@ static struct cox__session_spec params_of(struct cox__mapper *mapper)
     return params;
 }
 
+/* A session in the background whose first device is awaited. */
+struct start {
+    struct cox__mappers *mappers;
+    bool over; /* under the mappers' lock, as `status` */
+    cox_status status;
+};
+
+/* A cox__ready_fn. */
+static void has_started(void *user, cox_status status)
+{
+    struct start *start = user;
+    struct cox__mappers *mappers = start->mappers;
+
+    pthread_mutex_lock(&mappers->lock);
+    start->status = status;
+    start->over = true; /* `start` may be gone after the lock */
+    pthread_cond_broadcast(&mappers->started);
+    pthread_mutex_unlock(&mappers->lock);
+}
+
+/* Create a session. In the background this waits for its first device only. */
+static cox_status create_session(struct cox__mappers *mappers, struct cox__session_spec *params,
+                                 cox_session **out)
+{
+    struct start start = {.mappers = mappers};
+    if (mappers->background) {
+        params->ready = has_started;
+        params->ready_user = &start;
+    }
+
+    const cox_status status = cox__session_create(mappers->runtime, params, out);
+    if (status != COX_OK || !mappers->background)
+        return status;
+
+    pthread_mutex_lock(&mappers->lock);
+    while (!start.over)
+        pthread_cond_wait(&mappers->started, &mappers->lock);
+    pthread_mutex_unlock(&mappers->lock);
+
+    if (start.status != COX_OK)
+        cox_session_destroy(out);
+    return start.status;
+}
+
 static cox_status make(struct cox__mappers *mappers, const struct cox_video_shape *shape,
                        bool steers, struct cox__mapper **out)
 {
@@ -145,7 +192,7 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
 
     mapper->mapping_bindings = params.binding_count;
     if (status == COX_OK)
-        status = cox__session_create(mappers->runtime, &params, &mapper->mapping);
+        status = create_session(mappers, &params, &mapper->mapping);
     if (status != COX_OK) {
         destroy(mapper);
         return status;
@@ -168,7 +215,7 @@ static cox_status make_analysis(struct cox__mappers *mappers, struct cox__mapper
     cox_status status = cox__video_analysis(&mapper->shape, &storage, &params);
     mapper->analysis_bindings = params.binding_count;
     if (status == COX_OK)
-        status = cox__session_create(mappers->runtime, &params, &analysis);
+        status = create_session(mappers, &params, &analysis);
 
     pthread_mutex_lock(&mappers->lock); /* other threads may ask for its info */
     mapper->analysis = analysis;

@@ -40,7 +40,9 @@ struct cox__mappers {
     cox_runtime *runtime;
     struct cox__session_spec params;   /* the application's, without passes */
     uint32_t devices[COX_DEVICES_MAX]; /* for `params` */
-    pthread_mutex_t lock;              /* guards the list, for other threads */
+    bool background;                   /* sessions start on the first device that is ready */
+    pthread_mutex_t lock;              /* guards the list, for other threads, and starts */
+    pthread_cond_t started;
     struct cox__mapper *newest;
     atomic_ullong made;
 };

@@ -86,8 +86,12 @@ bool tonemap_open_stream(GstCoxTonemap *self)
         cache_dir = g_build_filename(g_get_user_cache_dir(), "coxswain", NULL);
     self->policy = g_strdup(from->policy);
     self->in_flight = from->in_flight;
-    const struct cox_session_params session = {
+    struct cox_session_params session = {
         .policy = self->policy, .in_flight = from->in_flight, .verify = from->verify};
+
+    /* Begin on the first device that is ready, unless the application chooses how they work. */
+    if (!devices && !self->policy && !(from->verify > 0))
+        session.warmup = COX_WARMUP_BACKGROUND;
 
     GST_OBJECT_UNLOCK(self);
     if (*cache_dir)

@@ -18,29 +18,52 @@ static size_t gcd(size_t a, size_t b)
     return a;
 }
 
-bool video_pitch_suits(const cox_runtime *runtime, const struct video_planes *planes,
-                       const size_t pitch_bytes[])
+static bool are_words(uint32_t count, const size_t pitch_bytes[])
 {
-    const uint32_t count = cox_runtime_device_count(runtime);
-    struct cox_device_info info;
-
-    for (uint32_t p = 0; p < planes->count; p++)
+    for (uint32_t p = 0; p < count; p++)
         if (pitch_bytes[p] % 4)
             return false;
-    if (count < 2) /* one device has whole frames */
-        return true;
+    return true;
+}
 
-    for (uint32_t d = 0; d < count; d++) {
+/* Whether bands can begin at enough rows of each plane, on all devices. */
+static bool begins_often(const cox_runtime *runtime, const struct cox_video_plane planes[],
+                         uint32_t count, const size_t pitch_bytes[])
+{
+    struct cox_device_info info;
+
+    for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
         if (cox_runtime_device_info(runtime, d, &info) != COX_OK)
             return false;
         const size_t align = info.base_align_bytes ? info.base_align_bytes : 1;
-        for (uint32_t p = 0; p < planes->count; p++) {
+        for (uint32_t p = 0; p < count; p++) {
             const size_t rows_apart = align / gcd(pitch_bytes[p], align);
-            if (planes->plane[p].rows / rows_apart < PLACES_LEAST)
+            if (planes[p].rows / rows_apart < PLACES_LEAST)
                 return false;
         }
     }
     return true;
+}
+
+bool video_pitch_suits(const cox_runtime *runtime, const struct video_planes *planes,
+                       const size_t pitch_bytes[])
+{
+    const bool whole_frames = cox_runtime_device_count(runtime) < 2;
+
+    return are_words(planes->count, pitch_bytes) &&
+           (whole_frames || begins_often(runtime, planes->plane, planes->count, pitch_bytes));
+}
+
+void video_pitch_choose(const cox_runtime *runtime, const struct cox_video_plane planes[],
+                        uint32_t count, size_t pitch_bytes[])
+{
+    for (uint32_t p = 0; p < count; p++)
+        pitch_bytes[p] = planes[p].row_bytes;
+    if (are_words(count, pitch_bytes) && begins_often(runtime, planes, count, pitch_bytes))
+        return;
+
+    for (uint32_t p = 0; p < count; p++)
+        pitch_bytes[p] = cox_runtime_pitch_bytes(runtime, planes[p].row_bytes);
 }
 
 /* CPU devices that work in host memory read a frame where it is. A GPU is faster with memory that

@@ -15,7 +15,7 @@ struct video_team;
 /* How many threads besides the caller's are worth it on this process's processors; 0 on few. */
 uint32_t video_team_best(void);
 
-/* `threads` threads, 7 at most. NULL for 0, or if none can be started. */
+/* `threads` threads, 15 at most. NULL for 0, or if none can be started. */
 struct video_team *video_team_create(uint32_t threads);
 void video_team_destroy(struct video_team **team);
 

@@ -87,6 +87,16 @@ void devices_choose(const struct options *options, struct cox_session_params *pa
     params->profile = options->trace != NULL;
 }
 
+enum cox_warmup devices_warmup(const struct devices *devices, const struct options *options)
+{
+    const bool chosen = options->devices || options->policy || options->verify_share > 0 ||
+                        options->check_kernels;
+    if (devices->count == 1 || options->policy_options.ratio_count)
+        return COX_WARMUP_NONE;
+
+    return chosen ? COX_WARMUP_FIRST_FRAME : COX_WARMUP_BACKGROUND;
+}
+
 bool devices_memory(const struct options *options, uint64_t file_bytes, uint32_t width,
                     uint32_t height, double bytes)
 {
@@ -112,21 +122,32 @@ const char *devices_arithmetic(const struct devices *devices)
     return cox_arithmetic_name(cox_runtime_arithmetic(devices->runtime));
 }
 
+/* Whether the device has work, or will have some when it is ready. */
+static bool takes_part(const struct cox_session_device *device)
+{
+    const bool joins = device->state == COX_DEVICE_JOINING ||
+                       (device->state == COX_DEVICE_PROBATION && !device->lost);
+
+    return joins || device->state == COX_DEVICE_ACTIVE;
+}
+
 void devices_print(const struct devices *devices, const struct cox_session_info *session,
                    bool verbose)
 {
     say("devices\n");
     for (uint32_t d = 0; d < devices->count; d++) {
         const struct cox_device_info *device = &devices->info[d];
+        const char *note = ": not used";
         char mark = '-';
         for (uint32_t i = 0; i < session->device_count; i++)
-            if (session->devices[i].device == d && session->devices[i].state == COX_DEVICE_ACTIVE)
+            if (session->devices[i].device == d && takes_part(&session->devices[i])) {
                 mark = report_bar_mark(i);
+                note = session->devices[i].state == COX_DEVICE_ACTIVE ? "" : ": joins later";
+            }
         say("  %c %u  %.60s (%.40s), %s, %s memory, %u compute unit%s%s%s\n", mark, d, device->name,
             device->platform, cox_device_type_name(device->type),
             cox_memory_mode_name(device->mode), device->compute_units,
-            plural(device->compute_units), device->subdevice ? ", a sub-device" : "",
-            mark == '-' ? ": not used" : "");
+            plural(device->compute_units), device->subdevice ? ", a sub-device" : "", note);
     }
 
     if (verbose)
@@ -229,7 +250,7 @@ void devices_print_trouble(const struct devices *devices, const struct cox_sessi
 {
     for (uint32_t d = 0; d < session->device_count; d++) {
         const struct cox_session_device *device = &session->devices[d];
-        if (!device->lost && device->state == COX_DEVICE_ACTIVE)
+        if (!device->lost && takes_part(device))
             continue;
 
         say("faults    %c %u  %.60s", report_bar_mark(d), device->device,

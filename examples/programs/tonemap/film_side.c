@@ -7,12 +7,13 @@ void film_side_describe(struct film_side *side, cox_runtime *runtime,
     struct cox_video_plane planes[COX_VIDEO_PLANES_MAX];
     side->plane_count = cox_video_planes(format, width, height, planes);
 
-    for (uint32_t p = 0; p < side->plane_count; p++) {
-        if (!side->lent)
-            side->pitch_bytes[p] = cox_runtime_pitch_bytes(runtime,
-                                                           video_row_bytes(format, &planes[p]));
+    for (uint32_t p = 0; p < side->plane_count; p++)
+        planes[p].row_bytes = video_row_bytes(format, &planes[p]);
+    if (!side->lent)
+        video_pitch_choose(runtime, planes, side->plane_count, side->pitch_bytes);
+
+    for (uint32_t p = 0; p < side->plane_count; p++)
         side->plane_bytes[p] = side->pitch_bytes[p] * planes[p].rows;
-    }
 }
 
 void film_side_describe_input(struct film_side *side, cox_runtime *runtime,

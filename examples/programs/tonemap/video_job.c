@@ -570,8 +570,8 @@ static bool start_film(struct job *job)
     plan->user = job;
     devices_choose(options, &plan->session);
 
-    /* The warm-up measures the relative speed of the devices. */
-    if (job->devices.count == 1 || options->policy_options.ratio_count || options->to == OUTPUT_PNG)
+    plan->session.warmup = devices_warmup(&job->devices, options);
+    if (options->to == OUTPUT_PNG && plan->session.warmup == COX_WARMUP_FIRST_FRAME)
         plan->session.warmup = COX_WARMUP_NONE;
     plan->session.report = report_on_frame;
     plan->session.report_user = job->report;
