@@ -3,10 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "specs.h"
 #include "support/captured_log.h"
+#include <CL/cl.h>
 #include <coxswain/coxswain.h>
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +71,36 @@ static void teardown(void)
 }
 
 TestSuite(video_stream, .init = setup, .fini = teardown, .timeout = 600);
+
+/* ---- The compiler, which is called before the driver's ---- */
+
+static atomic_bool no_compiler; /* clBuildProgram fails */
+
+cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices, const char *options,
+                      void(CL_CALLBACK *notify)(cl_program, void *), void *user)
+{
+    static __typeof__(&clBuildProgram) next;
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "clBuildProgram");
+    return no_compiler ? CL_COMPILER_NOT_AVAILABLE : next(program, count, devices, options, notify, user);
+}
+
+/* While `holds`, the first thread that makes kernels goes on, and others wait for `let_go`. */
+static atomic_bool holds;
+static atomic_uint threads_making;
+static sem_t let_go;
+
+cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *code)
+{
+    static __typeof__(&clCreateKernel) next;
+    static _Thread_local bool seen;
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "clCreateKernel");
+    if (holds && !seen && threads_making++)
+        sem_wait(&let_go);
+    seen = true;
+    return next(program, name, code);
+}
 
 /* ---- Pictures ---- */
 
@@ -546,6 +580,73 @@ Test(video_stream, it_can_be_prepared_for_frames_to_come)
     const struct cox_video_result result = map(in, out);
     cr_expect_gt(result.scene_peak_nits, 0);
     cr_expect(result.cut);
+    cr_expect_eq(info_now().sessions_made, 1);
+}
+
+static const struct cox_session_params in_background = {.warmup = COX_WARMUP_BACKGROUND};
+
+static void open_in_background(const struct cox_tonemap_options *look)
+{
+    cox_video_stream_destroy(&stream);
+    cr_assert_eq(cox_video_stream_create(runtime, &in_background, look, &stream), COX_OK, "%s", logged);
+}
+
+static uint32_t devices_in(enum cox_device_state state)
+{
+    const struct cox_session_info info = session_now(false);
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < info.device_count; d++)
+        count += info.devices[d].state == state;
+    return count;
+}
+
+/* One device compiles until the test lets it go. The stream does not wait for it. */
+Test(video_stream, a_slow_device_delays_no_frame)
+{
+    enum { FRAMES = 3 };
+    struct picture *plain[FRAMES], *in = in_buffers(&p10), *out = in_buffers(&p8);
+    if (cox_runtime_device_count(runtime) < 2)
+        cr_skip_test("skipped, because the processor has one core");
+    for (int n = 0; n < FRAMES; n++)
+        plain[n] = in_buffers(&p8);
+    map_plainly(0, FRAMES, true, plain);
+
+    sem_init(&let_go, 0, 0);
+    holds = true;
+    open_in_background(NULL);
+    cr_assert_eq(cox_video_stream_prepare(stream, &in->image, &out->image), COX_OK, "%s", logged);
+    for (int n = 0; n < FRAMES; n++) {
+        paint(in, (unsigned)n);
+        map(in, out);
+        cr_expect(same_samples(plain[n], out), "frame %d", n);
+        cr_expect_eq(devices_in(COX_DEVICE_ACTIVE), 1);
+        cr_expect_eq(devices_in(COX_DEVICE_JOINING), 1);
+    }
+
+    sem_post(&let_go);
+    cox_video_stream_destroy(&stream);
+    cr_expect_eq(threads_making, 2);
+    sem_destroy(&let_go);
+}
+
+/* Without a device the calls fail as they do if they wait for all devices. */
+Test(video_stream, a_stream_in_the_background_says_why_no_device_starts)
+{
+    struct picture *in = in_buffers(&p10), *out = in_buffers(&p8);
+    no_compiler = true;
+    for (int background = 0; background < 2; background++) {
+        if (background)
+            open_in_background(NULL);
+        else
+            open_stream(NULL);
+        cr_expect_eq(cox_video_stream_prepare(stream, &in->image, &out->image), COX_E_BUILD, "%s", logged);
+        cr_expect_eq(cox_video_stream_send(stream, &in->image, &out->image, NULL), COX_E_BUILD, "%s", logged);
+        cr_expect_eq(info_now().sessions_made, 0);
+    }
+
+    no_compiler = false;
+    paint(in, 1);
+    map(in, out);
     cr_expect_eq(info_now().sessions_made, 1);
 }
 
