@@ -89,12 +89,12 @@ void devices_choose(const struct options *options, struct cox_session_params *pa
 
 enum cox_warmup devices_warmup(const struct devices *devices, const struct options *options)
 {
-    const bool chosen = options->devices || options->policy || options->verify_share > 0 ||
-                        options->check_kernels;
+    const bool waits = options->devices || options->policy || options->verify_share > 0 ||
+                       options->check_kernels || options->stats || options->trace;
     if (devices->count == 1 || options->policy_options.ratio_count)
         return COX_WARMUP_NONE;
 
-    return chosen ? COX_WARMUP_FIRST_FRAME : COX_WARMUP_BACKGROUND;
+    return waits ? COX_WARMUP_FIRST_FRAME : COX_WARMUP_BACKGROUND;
 }
 
 bool devices_memory(const struct options *options, uint64_t file_bytes, uint32_t width,

@@ -32,9 +32,9 @@ void devices_print_frame(const struct report_frame *frame, const struct cox_band
 /* Set policy, shares, frames in flight and verification as the options say. */
 void devices_choose(const struct options *options, struct cox_session_params *params);
 
-/* How the devices start. A film begins on the first one that is ready, unless the options choose
- * devices, policy or verification: then all begin together, after they were timed. No run times
- * them if nothing depends on their speed. */
+/* How the devices start. A film begins on the first one that is ready. If the options choose
+ * devices, policy or checks, or ask for statistics, all begin together, after they were timed. They
+ * are not timed if nothing depends on their speed. */
 enum cox_warmup devices_warmup(const struct devices *devices, const struct options *options);
 
 /* Describe the devices of a session for statistics. `about` points into `text`. */

@@ -108,6 +108,26 @@ Test(lending, a_file_gives_the_frames_that_it_has_wherever_they_begin)
         }
 }
 
+Test(lending, buffers_have_no_gaps_if_bands_can_begin_often)
+{
+    static const struct {
+        size_t row_bytes;
+        uint32_t rows;
+        bool tight;
+    } cases[] = {{3840, 1080, true}, {3842, 1080, false}, {484, 100, false}};
+    open_cpu();
+    for (int c = 0; c < 3; c++) {
+        const struct cox_video_plane planes[] = {{.row_bytes = 7680, .rows = 2160},
+                                                 {.row_bytes = cases[c].row_bytes, .rows = cases[c].rows}};
+        size_t pitch_bytes[2];
+        video_pitch_choose(runtime, planes, 2, pitch_bytes);
+        for (int p = 0; p < 2; p++) {
+            const size_t row_bytes = planes[p].row_bytes, padded = cox_runtime_pitch_bytes(runtime, row_bytes);
+            cr_expect_eq(pitch_bytes[p], cases[c].tight ? row_bytes : padded, "case %d, plane %d", c, p);
+        }
+    }
+}
+
 Test(lending, frames_may_be_passed_over_first)
 {
     char path[64];
