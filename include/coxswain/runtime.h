@@ -305,10 +305,43 @@ COX_API COX_MUST_CHECK cox_status cox_buffer_wrap(cox_runtime *runtime, void *da
                                                   cox_released_fn *released, void *user,
                                                   cox_buffer **out);
 
+/* Make a buffer of a part of a DMA-BUF: memory that a camera, decoder or GPU shares by a file
+ * descriptor. `offset` may be any; `data` of cox_buffer_wrap says what kernels need.
+ *
+ * The call maps the part. The library copies nothing; the device decides, as for cox_buffer_wrap.
+ * `fd` is duplicated and stays the caller's. If it is only for reading, no frame may write the
+ * buffer.
+ *
+ * The library calls DMA_BUF_IOCTL_SYNC: it starts an access before a frame is submitted, and ends
+ * it before the frame's callback. If several frames, or several buffers of one DMA-BUF, are in use
+ * at once, the first one starts it and the last one ends it. cox_session_submit therefore blocks
+ * while other hardware works on the memory. If the call fails, cox_session_submit returns
+ * COX_E_SYSTEM, or the frame ends with it. For planes of a stream (cox_video_image.memory) an
+ * access lasts until the frame is received.
+ *
+ * Other accesses are up to the application: those through cox_buffer_data, and those of commands on
+ * its own queues.
+ *
+ * `released` runs when the part is not mapped any more, and may be NULL. cox_buffer_destroy does
+ * not block. While a device hangs that may still touch the memory, it stays mapped.
+ *
+ * Errors, each with a log line unless `runtime` is NULL:
+ *   COX_E_INVALID      `runtime` or `out` is NULL. `fd` is not a DMA-BUF. `bytes` is 0 or more than
+ *                      SIZE_MAX / 2, or the part exceeds the DMA-BUF. The call is made in a child
+ *                      process after fork.
+ *   COX_E_UNSUPPORTED  The memory cannot be mapped. Or `fd` is only for reading, and a device is
+ *                      neither staged nor COX_HOST_MEMORY_WRAPPED.
+ *   COX_E_SYSTEM       `fd` cannot be duplicated.
+ *   COX_E_NOMEM */
+COX_API COX_MUST_CHECK cox_status cox_buffer_import_dmabuf(cox_runtime *runtime, int fd,
+                                                           size_t offset, size_t bytes,
+                                                           cox_released_fn *released, void *user,
+                                                           cox_buffer **out);
+
 /* Destroy the buffer and set *buffer to NULL. Accepts NULL. Frames under way keep the memory.
  *
- * Memory of the library, and wrapped memory with a `released` function, is let go when no frame and
- * no device uses it any more. The call does not block for that.
+ * Memory of the library or of a DMA-BUF, and wrapped memory with a `released` function, is let go
+ * when no frame and no device uses it any more. The call does not block for that.
  *
  * Blocks only for wrapped memory without `released`: while frames with it are under way, and until
  * the devices have finished with it.

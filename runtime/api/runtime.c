@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "host/leak.h"
+#include "import.h"
 #include "misuse.h"
 #include "opencl/cl.h"
 
@@ -46,6 +47,7 @@ static cox_runtime *new_runtime(const struct cox_runtime_params *params)
     sem_init(&runtime->inline_poller.wake, 0, 0);
     pthread_mutex_init(&runtime->release.lock, NULL);
     pthread_cond_init(&runtime->release.given_back, NULL);
+    cox__imports_init(&runtime->imports);
     atomic_init(&runtime->next_step_ns, UINT64_MAX);
     atomic_init(&runtime->inline_poller.due_ns, UINT64_MAX);
 
@@ -294,6 +296,7 @@ void cox_runtime_destroy(cox_runtime **out)
 
     pthread_mutex_destroy(&runtime->release.lock);
     pthread_cond_destroy(&runtime->release.given_back);
+    cox__imports_destroy(&runtime->imports);
     cox__topology_destroy(&runtime->topology);
     sem_destroy(&runtime->inline_poller.wake);
     free(runtime->cache_dir);

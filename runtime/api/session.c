@@ -10,6 +10,7 @@
 #include "engine/failure/residency.h"
 #include "engine/frame.h"
 #include "engine/home.h"
+#include "engine/sync.h"
 #include "engine/transitions.h"
 #include "host/leak.h"
 #include "misuse.h"
@@ -601,16 +602,22 @@ static cox_status submit(cox_session *session, struct cox__submission *submissio
     if (!session || cox__misuse_forked(session->runtime, "cox_session_submit"))
         return COX_E_INVALID;
 
+    const struct cox__frame_spec *frame = submission->frame;
     cox_status status = COX_OK;
-    if (!submission->frame->fetch)
-        status = check_frame(session, submission->frame);
-    if (status == COX_OK && !submission->frame->fetch)
-        status = cox__checking_frame(session, submission->frame);
+    if (!frame->fetch)
+        status = check_frame(session, frame);
+    if (status == COX_OK)
+        status = cox__sync_begin_frame(session, frame->buffers, frame->fetch);
     if (status)
         return status;
 
+    if (!frame->fetch)
+        status = cox__checking_frame(session, frame);
     submission->in_callback = cox__watchdog_is_held_here(session->runtime->watchdog);
-    status = cox__admission_submit(session, submission);
+    if (status == COX_OK)
+        status = cox__admission_submit(session, submission);
+    if (status)
+        cox__sync_end_frame(session, frame->buffers);
     if (status == COX_E_NO_DEVICE)
         cox__loop_wake(session->runtime->loop); /* the devices are tried again */
     return status;

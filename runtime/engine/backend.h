@@ -260,8 +260,9 @@ struct cox__backend_ops {
     /* `host`: memory to use; NULL = allocate. */
     cox_status (*mem_create)(struct cox__backend *backend, void *host, size_t bytes,
                              struct cox__mem **out);
-    /* Does not wait for abandoned instances. */
-    void (*mem_destroy)(struct cox__backend *backend, struct cox__mem *mem);
+    /* Does not wait for abandoned instances. False: a device hangs and may still touch the memory,
+     * so the memory is leaked. */
+    bool (*mem_destroy)(struct cox__backend *backend, struct cox__mem *mem);
     /* Destroy the object but leak its memory, because an abandoned instance may still write to
      * it. */
     void (*mem_abandon)(struct cox__backend *backend, struct cox__mem *mem);

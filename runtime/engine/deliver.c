@@ -13,6 +13,7 @@
 #include "invariant.h"
 #include "order.h"
 #include "passes.h"
+#include "sync.h"
 #include "engine/failure/probation.h"
 #include "engine/failure/directory.h"
 #include "engine/failure/relocate.h"
@@ -49,15 +50,27 @@ bool cox__deliver_is_due(struct cox_session *session)
     return complete_head(session) != NULL;
 }
 
+/* No device uses the frame's buffers any more, except one that hangs. */
+static void end_use(const struct cox_session *session, struct cox__frame *frame)
+{
+    const cox_status status = cox__sync_end_frame(session, frame->buffers);
+    if (frame->status == COX_OK)
+        frame->status = status;
+}
+
 /* The last steps for a complete frame before its callback. */
 static void conclude(struct cox_session *session, struct cox__frame *frame)
 {
-    if (frame->fetch)
+    if (frame->fetch) {
+        end_use(session, frame);
         return;
+    }
+
     if (session->recovery.attention && (!frame->held.homed || frame->held.read_through))
         cox__probation_begin(session, frame);
     frame->delivered_ns = cox__engine_now(session->runtime);
     cox__passes_conclude(session, frame);
+    end_use(session, frame);
     cox__frame_report(session, frame);
 }
 

@@ -13,7 +13,7 @@
  *   2  queue, spare, reaper, making, relocate
  *   1  frame, timing, device, buffers, directory, residency (over frame)
  *   0  state.h and session_parts.h (the data), transitions, memory, event.h, order.h,
- *      pipeline (over contracts), measure, backend.h (what a backend must implement)
+ *      pipeline (over contracts), measure, sync, backend.h (what a backend must implement)
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_ENGINE_ENGINE_H

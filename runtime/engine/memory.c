@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "memory.h"
 #include "engine.h"
+#include "host/leak.h"
 
 static struct cox__mem_link *link_of(const struct cox_runtime *runtime, struct cox__mem *mem)
 {
@@ -93,10 +94,12 @@ static void release_all(struct cox_runtime *runtime, bool alone)
 
         if (alone)
             cox__watchdog_lock(runtime->watchdog);
-        runtime->backend->ops->mem_destroy(runtime->backend, mem);
+        const bool destroyed = runtime->backend->ops->mem_destroy(runtime->backend, mem);
         if (alone)
             cox__watchdog_unlock(runtime->watchdog);
-        if (!link.released)
+        if (!destroyed)
+            cox__leak(link.user);
+        if (!destroyed || !link.released)
             continue;
 
         note_released(&runtime->release, true);
@@ -198,10 +201,8 @@ bool cox__memory_drop(struct cox_runtime *runtime, struct cox__mem *mem)
         keep(runtime, mem);
     if (locked)
         cox__watchdog_unlock(runtime->watchdog);
-    if (!tainted)
-        runtime->backend->ops->mem_destroy(runtime->backend, mem);
 
-    return !tainted;
+    return !tainted && runtime->backend->ops->mem_destroy(runtime->backend, mem);
 }
 
 void cox__memory_forget(struct cox_runtime *runtime)
@@ -209,7 +210,9 @@ void cox__memory_forget(struct cox_runtime *runtime)
     release_all(runtime, false);
 
     for (struct cox__mem *next; runtime->lost.kept; runtime->lost.kept = next) {
-        next = link_of(runtime, runtime->lost.kept)->next;
+        const struct cox__mem_link *link = link_of(runtime, runtime->lost.kept);
+        next = link->next;
+        cox__leak(link->user);
         runtime->backend->ops->mem_abandon(runtime->backend, runtime->lost.kept);
     }
 }

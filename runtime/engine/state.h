@@ -404,6 +404,15 @@ struct cox__release {
     pthread_t thread; /* on this thread */
 };
 
+struct cox__import;
+
+/* DMA-BUFs of which the application has buffers. Guarded by its own lock, a leaf; api/import.c
+ * edits it. */
+struct cox__imports {
+    pthread_mutex_t lock;
+    struct cox__import *list;
+};
+
 /* What the application has not destroyed yet. Atomic; api/ counts. */
 struct cox__alive {
     atomic_uint sessions;
@@ -487,6 +496,7 @@ struct cox_runtime {
     atomic_bool left_session; /* a session was leaked because a driver call hung */
     pid_t pid;
     struct cox__release release;
+    struct cox__imports imports;
 };
 
 /* Frames that share a buffer take turns, in order of arrival. A writer starts after all earlier
@@ -500,6 +510,8 @@ struct cox_buffer {
     struct cox_runtime *runtime;
     size_t bytes;
     bool wrapped;
+    bool read_only;         /* the memory cannot be written */
+    struct cox__sync *sync; /* what surrounds each use (sync.h); NULL = nothing. Constant */
     /* The application's, and one for each submitted frame with the buffer. */
     atomic_uint refs;
     atomic_uint leaving; /* references of frames whose callback runs */

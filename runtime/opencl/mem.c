@@ -270,7 +270,7 @@ static void unmap(struct cox__cl_backend *backend, struct cox__mem *mem)
     clReleaseCommandQueue(mem->mapped_queue);
 }
 
-void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
+bool cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
 {
     struct cox__cl_backend *backend = (struct cox__cl_backend *)base;
     const bool unmapped = cox__cl_objects_unmap(mem), unpinned = unpin(backend, mem);
@@ -279,7 +279,7 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
     if (!unmapped || !unpinned) {
         leak_data(backend, mem);
         cox__leak(mem);
-        return;
+        return false;
     }
 
     cox__cl_objects_release(backend, mem);
@@ -289,6 +289,7 @@ void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem)
         clReleaseMemObject(mem->home);
     cox__cl_shared_pages_unref(mem->pages);
     free(mem);
+    return true;
 }
 
 void cox__cl_mem_abandon(struct cox__backend *base, struct cox__mem *mem)

@@ -78,7 +78,7 @@ bool cox__cl_mem_home(const struct cox__mem *mem, struct cox__mem_home *home);
 cox_status cox__cl_mem_add_host(struct cox__backend *base, struct cox__mem *mem);
 cox_status cox__cl_mem_create(struct cox__backend *base, void *host, size_t bytes,
                               struct cox__mem **out);
-void cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem);
+bool cox__cl_mem_destroy(struct cox__backend *base, struct cox__mem *mem);
 void cox__cl_mem_abandon(struct cox__backend *base, struct cox__mem *mem);
 struct cox__mem_link *cox__cl_mem_link(struct cox__mem *mem);
 void *cox__cl_mem_data(struct cox__mem *mem);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "side.h"
+#include "api/import.h"
 
 #include <stdlib.h>
 
@@ -137,6 +138,40 @@ static cox_status bind_table(struct cox__side *side, struct cox__pool *pool)
     if (status != COX_OK)
         return status;
     return cox_video_reshape_table(reshape, cox_buffer_data(side->table));
+}
+
+cox_status cox__side_begin(struct cox__side *side, bool writes)
+{
+    for (uint32_t p = 0; p < side->image.plane_count; p++) {
+        const cox_buffer *memory = side->image.image.memory[p];
+        if (!memory)
+            continue;
+
+        const cox_status status = cox__import_begin(memory, writes);
+        if (status != COX_OK) {
+            cox__side_end(side);
+            return status;
+        }
+        side->begun |= UINT32_C(1) << p;
+    }
+
+    return COX_OK;
+}
+
+cox_status cox__side_end(struct cox__side *side)
+{
+    cox_status status = COX_OK;
+
+    for (uint32_t p = 0; p < side->image.plane_count; p++) {
+        cox_status of_plane = COX_OK;
+        if (side->begun >> p & 1)
+            of_plane = cox__import_end(side->image.image.memory[p]);
+        if (status == COX_OK)
+            status = of_plane;
+    }
+
+    side->begun = 0;
+    return status;
 }
 
 cox_status cox__side_bind(struct cox__side *side, const struct cox__image_devices *devices,

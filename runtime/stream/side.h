@@ -32,9 +32,17 @@ struct cox__side {
     enum cox__place place[COX_VIDEO_PLANES_MAX];
     cox_buffer *buffers[COX_VIDEO_PLANES_MAX];
     size_t pitch_bytes[COX_VIDEO_PLANES_MAX]; /* of the buffers */
+    uint32_t begun; /* planes whose own buffer is in use (cox__side_begin), a bit for each */
     cox_buffer *table;                        /* of the image's reshaping; NULL if it has none */
     uint64_t copied_bytes;
 };
+
+/* Begin to use the planes' own buffers, or end it. In between the host may touch their memory, and
+ * so may devices, through whatever buffers are around it. To begin may wait for other hardware.
+ * Errors: those of cox__import_begin. On an error of begin nothing has begun. End may be called at
+ * any time. */
+cox_status cox__side_begin(struct cox__side *side, bool writes);
+cox_status cox__side_end(struct cox__side *side);
 
 /* Get a buffer of the given pitch for each plane, in the place that is best for it, and the table
  * of a reshaping.

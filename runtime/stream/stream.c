@@ -97,10 +97,19 @@ static void on_done(void *user, uint64_t index, cox_status status)
     pthread_mutex_unlock(&stream->lock);
 }
 
+/* End the use of the application's own buffers. Returns the first error. */
+static cox_status end_use(struct sent *sent)
+{
+    const cox_status in = cox__side_end(&sent->in), out = cox__side_end(&sent->out);
+
+    return in ? in : out;
+}
+
 static void free_sent(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
 
+    end_use(sent);
     cox__side_release(&sent->in, &stream->pool, sent->result.status == COX_OK);
     cox__side_release(&sent->out, &stream->pool, sent->result.status == COX_OK);
     if (sent->mapper)
@@ -159,6 +168,10 @@ cox_status cox_video_stream_receive(cox_video_stream *stream, bool wait,
     struct cox_video_result *about = &sent->result;
     if (about->status == COX_OK)
         cox__side_copy_out(&sent->out);
+
+    const cox_status ended = end_use(sent);
+    if (about->status == COX_OK)
+        about->status = ended;
 
     for (uint32_t p = 0; p < COX_VIDEO_PLANES_MAX; p++)
         about->out_data[p] = data_of(&sent->out, p);
@@ -439,6 +452,10 @@ static cox_status make_ready(struct sent *sent)
     cox_video_stream *stream = sent->stream;
     const enum cox_peak_source peak = sent->look.peak;
     cox_status status = find_mapper(sent);
+    if (status == COX_OK)
+        status = cox__side_begin(&sent->in, false);
+    if (status == COX_OK)
+        status = cox__side_begin(&sent->out, true);
     if (status == COX_OK)
         status = cox__side_bind(&sent->in, &stream->devices, sent->mapper->shape.in_pitch_bytes,
                                 &stream->pool);

@@ -169,7 +169,7 @@ static void free_mem(struct cox__mem *mem)
     free(mem);
 }
 
-static void op_mem_destroy(struct cox__backend *backend, struct cox__mem *mem)
+static bool op_mem_destroy(struct cox__backend *backend, struct cox__mem *mem)
 {
     struct fake *fake = fake_of(backend);
     pthread_mutex_lock(&fake->lock);
@@ -188,6 +188,7 @@ static void op_mem_destroy(struct cox__backend *backend, struct cox__mem *mem)
     pthread_mutex_unlock(&fake->lock);
     if (!destroyed)
         free_mem(mem);
+    return !destroyed;
 }
 
 /* The memory no longer counts as alive, but it stays allocated, since a job that hangs may still access it. */
