@@ -162,9 +162,9 @@ ON_EACH_SET_UP(dmabuf, frames_in_flight_share_it)
     buffers[2] = import(new_dmabuf(BYTES, on->real), 0, BYTES);
     buffers[3] = import(new_dmabuf(BYTES, on->real), 0, BYTES);
     for (unsigned n = 0; n < 12; n++) {
-        struct cox_frame frame = {.buffers = COX_BUFFERS(buffers[0], buffers[n ? 2 : 1])};
-        if (n % 3 == 2)
-            frame.buffers = COX_BUFFERS(buffers[2], buffers[3]);
+        const bool reads_last = n % 3 == 2;
+        const struct cox_frame frame = {
+            .buffers = COX_BUFFERS(buffers[reads_last ? 2 : 0], buffers[reads_last ? 3 : n ? 2 : 1])};
         cr_assert_eq(cox_session_submit(session, &frame, count_done, &done), COX_OK, "%s", logged);
     }
     cr_assert_eq(cox_session_wait(session), COX_OK, "%s", logged);
