@@ -137,11 +137,12 @@ static void release(void *user)
  * copy back. */
 static bool can_be_read_only(const cox_runtime *runtime)
 {
+    struct cox__backend *backend = runtime->backend;
     bool can = true;
-    for (uint32_t d = 0; d < cox_runtime_device_count(runtime); d++) {
+    for (uint32_t d = 0; d < backend->ops->device_count(backend); d++) {
         struct cox_device_info info;
-        can &= cox_runtime_device_info(runtime, d, &info) == COX_OK &&
-               (info.mode == COX_MODE_STAGED || info.host_memory == COX_HOST_MEMORY_WRAPPED);
+        backend->ops->device_info(backend, d, &info);
+        can &= info.mode == COX_MODE_STAGED || info.host_memory == COX_HOST_MEMORY_WRAPPED;
     }
 
     return can;

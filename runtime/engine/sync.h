@@ -41,8 +41,8 @@ cox_status cox__sync_end(struct cox__sync *sync);
 /* Begin or end the use of a frame's buffers. `buffers` is in the order of the bindings; an element
  * may be NULL.
  *
- * Begin returns COX_E_INVALID (logged) if the frame writes memory that can only be read. On an error
- * no use has begun. */
+ * Begin returns COX_E_INVALID (logged) if the frame writes memory that can only be read. On an
+ * error no use has begun. */
 cox_status cox__sync_begin_frame(const struct cox_session *session, cox_buffer *const *buffers,
                                  bool fetch);
 cox_status cox__sync_end_frame(const struct cox_session *session, cox_buffer *const *buffers);

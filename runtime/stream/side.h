@@ -32,8 +32,8 @@ struct cox__side {
     enum cox__place place[COX_VIDEO_PLANES_MAX];
     cox_buffer *buffers[COX_VIDEO_PLANES_MAX];
     size_t pitch_bytes[COX_VIDEO_PLANES_MAX]; /* of the buffers */
-    uint32_t begun; /* planes whose own buffer is in use (cox__side_begin), a bit for each */
-    cox_buffer *table;                        /* of the image's reshaping; NULL if it has none */
+    uint32_t begun;    /* planes whose own buffer is in use (cox__side_begin), a bit for each */
+    cox_buffer *table; /* of the image's reshaping; NULL if it has none */
     uint64_t copied_bytes;
 };
 

@@ -1,12 +1,11 @@
-/* DMA-BUFs for tests, and an audit of who touches them when. A DMA-BUF is a real one of /dev/udmabuf, or a stand-in: a
- * memfd.
+/* DMA-BUFs for tests, and an audit of who touches them when. A DMA-BUF is a real one of /dev/udmabuf, or a memfd.
  *
  * The `ioctl` that this header defines takes the place of the C library's in the whole program. It checks each
  * DMA_BUF_IOCTL_SYNC on these descriptors: starts and ends balance, and their flags match. It passes the call on for a
- * real DMA-BUF, and answers for a stand-in.
+ * real DMA-BUF, and answers for a memfd.
  *
- * Watched memory can be read only between start and end, and written only if the start was for writing: any other touch,
- * by a device or by the library, ends the program with SIGSEGV. The test itself uses `own`, which is not watched.
+ * Watched memory can be read only between start and end, and written only if the start was for writing. Any other
+ * touch, by a device or by the library, ends the program with SIGSEGV. The test itself uses `own`, which is not watched.
  *
  * One file of a program may include this.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -37,7 +36,8 @@ struct dmabuf {
     size_t bytes;
     ino_t inode;
     bool real;
-    uint64_t open; /* DMA_BUF_SYNC_READ and DMA_BUF_SYNC_WRITE that were started and not ended */
+    uint64_t open;     /* DMA_BUF_SYNC_READ and DMA_BUF_SYNC_WRITE that were started and not ended */
+    uint32_t accesses; /* that are open; more than one only if they may nest */
     uint32_t starts, ends;
     uint32_t watched_count;
     struct {
@@ -51,6 +51,7 @@ static struct {
     uint32_t count;
     struct dmabuf list[DMABUFS_MAX];
     char wrong[200]; /* the first violation */
+    bool may_nest;   /* each map of GStreamer's starts an access and each unmap ends one */
     /* The next `fail_times` calls with fail_moment (DMA_BUF_SYNC_START or DMA_BUF_SYNC_END) fail with fail_error. */
     uint64_t fail_moment;
     int fail_error;
@@ -89,7 +90,7 @@ static int dmabuf_sync(struct dmabuf *dmabuf, uint64_t flags)
         }
         return dmabufs.fail_error;
     }
-    if (moment == DMA_BUF_SYNC_START && ways & dmabuf->open)
+    if (moment == DMA_BUF_SYNC_START && ways & dmabuf->open && !dmabufs.may_nest)
         dmabuf_complain("started twice", flags, dmabuf->open);
     if (moment == DMA_BUF_SYNC_START && dmabuf->open & DMA_BUF_SYNC_WRITE)
         dmabuf_complain("reading began during a write", flags, dmabuf->open);
@@ -98,10 +99,13 @@ static int dmabuf_sync(struct dmabuf *dmabuf, uint64_t flags)
 
     if (moment == DMA_BUF_SYNC_START) {
         dmabuf->starts++;
+        dmabuf->accesses++;
         dmabuf->open |= ways;
     } else {
         dmabuf->ends++;
-        dmabuf->open = 0;
+        dmabuf->accesses -= dmabuf->accesses > 0;
+        if (!dmabufs.may_nest || !dmabuf->accesses)
+            dmabuf->open = 0;
     }
     dmabuf_protect(dmabuf);
     return 0;
@@ -165,8 +169,7 @@ static inline struct dmabuf *dmabuf_new(size_t bytes, bool real)
     struct stat about;
     bytes = (bytes + DMABUF_PAGE - 1) / DMABUF_PAGE * DMABUF_PAGE;
     int fd = memfd_create("dmabuf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (dmabufs.count == DMABUFS_MAX || fd < 0 || ftruncate(fd, (off_t)bytes) ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
+    if (dmabufs.count == DMABUFS_MAX || fd < 0 || ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
         return NULL;
     if (real)
         fd = dmabuf_make_real(fd, bytes);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "caps.h"
+#include "memory_caps.h"
 
 #include <string.h>
 
@@ -354,20 +355,25 @@ static void append_passing(const GstStructure *from, const GstCapsFeatures *feat
     append_unless_there(to, made, features ? gst_caps_features_copy(features) : NULL);
 }
 
-/* Whether a stream with these caps, on the pad of `direction`, can be mapped, or can pass. */
-static bool may_map(const struct caps_rules *rules, GstPadDirection direction, const GstCaps *caps,
-                    guint i)
+/* A stream with structure `i` of these caps, on the pad of `direction`, if it can be mapped: as of
+ * frames in system memory. Otherwise NULL. The caller owns it. */
+static GstStructure *mappable(const struct caps_rules *rules, GstPadDirection direction,
+                              const GstCaps *caps, guint i)
 {
-    const GstStructure *structure = gst_caps_get_structure(caps, i);
-    const GstCapsFeatures *features = gst_caps_get_features(caps, i);
-    if (features && !gst_caps_features_is_equal(features, GST_CAPS_FEATURES_MEMORY_SYSTEM_MEMORY))
-        return false;
-    if (direction == GST_PAD_SRC || rules->transfer != CAPS_AS_SAID)
-        return true; /* list_formats looks at the colours of the output */
-    const bool says_nothing = !gst_structure_has_field(structure, "colorimetry") &&
-                              gst_caps_is_fixed(caps);
+    if (direction == GST_PAD_SRC && !memory_caps_is_system(caps, i))
+        return NULL;
 
-    return !says_nothing && some_colorimetry(structure, is_hdr);
+    GstStructure *plain = memory_caps_plain(caps, i);
+    if (!plain || direction == GST_PAD_SRC || rules->transfer != CAPS_AS_SAID)
+        return plain; /* list_formats looks at the colours of the output */
+
+    const bool says_nothing = !gst_structure_has_field(plain, "colorimetry") &&
+                              gst_caps_is_fixed(caps);
+    if (!says_nothing && some_colorimetry(plain, is_hdr))
+        return plain;
+
+    gst_structure_free(plain);
+    return NULL;
 }
 
 static bool may_pass(const struct caps_rules *rules, const GstStructure *structure)
@@ -381,9 +387,18 @@ GstCaps *caps_transform(const struct caps_rules *rules, GstPadDirection directio
     GstCaps *to = gst_caps_new_empty();
 
     for (int scaled = 0; scaled <= rules->scale; scaled++)
-        for (guint i = 0; i < gst_caps_get_size(caps); i++)
-            if (may_map(rules, direction, caps, i))
-                append_mapped(rules, direction, gst_caps_get_structure(caps, i), scaled, to);
+        for (guint i = 0; i < gst_caps_get_size(caps); i++) {
+            GstStructure *from = mappable(rules, direction, caps, i);
+            if (!from)
+                continue;
+            append_mapped(rules, direction, from, scaled, to);
+            gst_structure_free(from);
+        }
+
+    const guint mapped = gst_caps_get_size(to);
+    for (guint i = 0; direction == GST_PAD_SRC && i < mapped; i++)
+        memory_caps_append_others(to, gst_caps_get_structure(to, i));
+
     for (guint i = 0; i < gst_caps_get_size(caps); i++)
         if (may_pass(rules, gst_caps_get_structure(caps, i)))
             append_passing(gst_caps_get_structure(caps, i), gst_caps_get_features(caps, i), to);
@@ -509,7 +524,8 @@ static void choose_size(const GstStructure *from, GstStructure *to)
     }
 }
 
-GstCaps *caps_fixate(GstPadDirection direction, const GstCaps *caps, GstCaps *wanted)
+/* `caps` is of system memory. */
+static GstCaps *fixate(GstPadDirection direction, const GstCaps *caps, GstCaps *wanted)
 {
     const GstStructure *from = gst_caps_get_structure(caps, 0);
     const char *site = gst_structure_get_string(from, "chroma-site");
@@ -525,11 +541,23 @@ GstCaps *caps_fixate(GstPadDirection direction, const GstCaps *caps, GstCaps *wa
     return gst_caps_fixate(one);
 }
 
+GstCaps *caps_fixate(GstPadDirection direction, const GstCaps *caps, GstCaps *wanted)
+{
+    GstCaps *plain = memory_caps_all_plain(caps);
+    GstCaps *one = fixate(direction, plain ? plain : caps, wanted);
+
+    gst_clear_caps(&plain);
+    return one;
+}
+
 /* --- What frames are -------------------------------------------------------------------------- */
 
 bool caps_are_hdr(const struct caps_rules *rules, const GstCaps *caps)
 {
-    return may_map(rules, GST_PAD_SINK, caps, 0);
+    GstStructure *plain = mappable(rules, GST_PAD_SINK, caps, 0);
+    if (plain)
+        gst_structure_free(plain);
+    return plain != NULL;
 }
 
 static enum cox_chroma_location site_of(const GstStructure *structure)

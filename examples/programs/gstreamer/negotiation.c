@@ -1,5 +1,6 @@
 /* coxtonemap's caps, and the memory that frames come and go in.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "memory_caps.h"
 #include "tonemap.h"
 
 GstCaps *tonemap_transform_caps(GstBaseTransform *base, GstPadDirection direction, GstCaps *caps,
@@ -23,6 +24,20 @@ GstCaps *tonemap_fixate_caps(GstBaseTransform *base, GstPadDirection direction, 
     return caps_fixate(direction, caps, wanted);
 }
 
+/* Read the frames' descriptions from caps. False: they cannot be mapped. */
+static bool read_caps(GstCoxTonemap *self, const struct caps_rules *rules, const GstCaps *in,
+                      const GstCaps *out)
+{
+    GstCaps *plain = memory_caps_all_plain(in);
+    const bool good = plain && gst_video_info_from_caps(&self->in_info, plain) &&
+                      gst_video_info_from_caps(&self->out_info, out) &&
+                      caps_image(rules, plain, &self->in_info, &self->in_image) &&
+                      caps_image(rules, out, &self->out_info, &self->out_image);
+
+    gst_clear_caps(&plain);
+    return good;
+}
+
 gboolean tonemap_set_caps(GstBaseTransform *base, GstCaps *in, GstCaps *out)
 {
     GstCoxTonemap *self = SELF(base);
@@ -42,10 +57,7 @@ gboolean tonemap_set_caps(GstBaseTransform *base, GstCaps *in, GstCaps *out)
     }
     const bool begins = !self->stream;
     const int rate[] = {GST_VIDEO_INFO_FPS_N(&self->in_info), GST_VIDEO_INFO_FPS_D(&self->in_info)};
-    if (!gst_video_info_from_caps(&self->in_info, in) ||
-        !gst_video_info_from_caps(&self->out_info, out) ||
-        !caps_image(&rules, in, &self->in_info, &self->in_image) ||
-        !caps_image(&rules, out, &self->out_info, &self->out_image))
+    if (!read_caps(self, &rules, in, out))
         return FALSE;
     const bool scales = self->in_image.width != self->out_image.width ||
                         self->in_image.height != self->out_image.height;
@@ -95,18 +107,10 @@ static GstBufferPool *make_pool(GstCoxTonemap *self, GstCaps *caps,
     return pool;
 }
 
-gboolean tonemap_propose_allocation(GstBaseTransform *base, GstQuery *decided, GstQuery *query)
+/* Offer the library's memory, which devices use without a copy. */
+static void propose_pool(GstCoxTonemap *self, GstQuery *query, GstCaps *caps, bool wants_pool)
 {
-    GstCoxTonemap *self = SELF(base);
-    GstCaps *caps;
-    gboolean wants_pool;
     guint size = 0;
-
-    if (!base_class()->propose_allocation(base, decided, query))
-        return FALSE;
-    if (!decided || !self->stream) /* frames pass: downstream has answered */
-        return TRUE;
-    gst_query_parse_allocation(query, &caps, &wants_pool);
     GstBufferPool *pool = make_pool(self, caps, NULL, self->in_flight + 1, true, &size);
 
     if (pool)
@@ -114,7 +118,36 @@ gboolean tonemap_propose_allocation(GstBaseTransform *base, GstQuery *decided, G
                                       0);
     gst_clear_object(&pool);
     gst_query_add_allocation_param(query, self->allocator, NULL);
-    gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, NULL);
+}
+
+/* The pitches that spare a copy in memory of upstream's. */
+static GstStructure *preferred_layout(const GstCoxTonemap *self)
+{
+    const guint mask = (guint)cox_runtime_pitch_bytes(shared_runtime_of(self->shared), 1) - 1;
+
+    return gst_structure_new("video-meta", "stride-align0", G_TYPE_UINT, mask, "stride-align1",
+                             G_TYPE_UINT, mask, "stride-align2", G_TYPE_UINT, mask, "stride-align3",
+                             G_TYPE_UINT, mask, NULL);
+}
+
+gboolean tonemap_propose_allocation(GstBaseTransform *base, GstQuery *decided, GstQuery *query)
+{
+    GstCoxTonemap *self = SELF(base);
+    GstCaps *caps;
+    gboolean wants_pool;
+
+    if (!base_class()->propose_allocation(base, decided, query))
+        return FALSE;
+    if (!decided || !self->stream) /* frames pass: downstream has answered */
+        return TRUE;
+
+    gst_query_parse_allocation(query, &caps, &wants_pool);
+    if (caps && memory_caps_is_system(caps, 0))
+        propose_pool(self, query, caps, wants_pool);
+
+    GstStructure *layout = preferred_layout(self);
+    gst_query_add_allocation_meta(query, GST_VIDEO_META_API_TYPE, layout);
+    gst_structure_free(layout);
     gst_query_add_allocation_meta(query, GST_VIDEO_CROP_META_API_TYPE, NULL);
     return TRUE;
 }

@@ -43,16 +43,52 @@ static void unmap(GstVideoFrame *frame)
     frame->buffer = NULL;
 }
 
+/* Whether a GstVideoMeta leaves the format to the caps. Frames in DMA-BUFs may do so from GStreamer
+ * 1.24 on. */
+static bool names_no_format(const GstVideoMeta *meta)
+{
+    return meta->format == GST_VIDEO_FORMAT_UNKNOWN ||
+           !strcmp(gst_video_format_to_string(meta->format), "DMA_DRM");
+}
+
+/* Map a frame whose format is that of `info`, and whose rows are where the GstVideoMeta says. */
+static bool map_by_meta(GstVideoFrame *frame, const GstVideoInfo *info, GstVideoMeta *meta,
+                        GstMapFlags flags)
+{
+    *frame = (GstVideoFrame){.info = *info, .buffer = meta->buffer, .meta = meta, .id = meta->id};
+    frame->info.width = (gint)meta->width;
+    frame->info.height = (gint)meta->height;
+
+    for (guint p = 0; p < GST_VIDEO_INFO_N_PLANES(info); p++) {
+        frame->info.offset[p] = meta->offset[p];
+        if (p < meta->n_planes && gst_video_meta_map(meta, p, &frame->map[p], &frame->data[p],
+                                                     &frame->info.stride[p], flags))
+            continue;
+
+        while (p-- > 0)
+            gst_video_meta_unmap(meta, p, &frame->map[p]);
+        return false;
+    }
+    return true;
+}
+
 bool tonemap_map(GstVideoFrame *frame, const GstVideoInfo *info, GstBuffer *buffer,
                  GstMapFlags flags)
 {
-    if (!gst_video_frame_map(frame, info, buffer,
-                             flags | (GstMapFlags)GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
+    GstVideoMeta *meta = gst_buffer_get_video_meta(buffer);
+    bool good;
+
+    flags |= (GstMapFlags)GST_VIDEO_FRAME_MAP_FLAG_NO_REF;
+    if (meta && names_no_format(meta))
+        good = map_by_meta(frame, info, meta, flags);
+    else
+        good = gst_video_frame_map(frame, info, buffer, flags);
+
+    if (good)
+        gst_buffer_ref(buffer);
+    else
         frame->buffer = NULL;
-        return false;
-    }
-    gst_buffer_ref(buffer);
-    return true;
+    return good;
 }
 
 void tonemap_free_item(struct item *item)

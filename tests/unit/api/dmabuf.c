@@ -1,6 +1,6 @@
 /* Buffers of DMA-BUFs on real devices: each access lies between start and end (support/dmabuf_audit.h), and results are
- * those of the library's own memory. Each case runs on a stand-in. Where the machine has /dev/udmabuf, it also runs on
- * real DMA-BUFs.
+ * those of the library's own memory. Each case runs on a memfd. If the machine has /dev/udmabuf, it also runs on real
+ * DMA-BUFs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "support/captured_log.h"
 #include "support/dmabuf_audit.h"
@@ -21,23 +21,24 @@ struct set_up {
 };
 
 static struct set_up set_ups[] = {
-    {"cpu", false},          {"cpu:2x1", false}, {"cpu=staged", false}, {"cpu:2x1=staged", false},
-    {"cpu:2x1=mapped", false}, {"cpu", true},      {"cpu=staged", true}};
+    {"cpu", false}, {"cpu:2x1", false},  {"cpu=staged", false}, {"cpu:2x1=staged", false}, {"cpu:2x1=mapped", false},
+    {"cpu", true},  {"cpu=staged", true}};
 
-#define ON_EACH_SET_UP(suite, name)                                                  \
-    ParameterizedTestParameters(suite, name)                                         \
-    {                                                                                \
+#define ON_EACH_SET_UP(suite, name)                                                           \
+    ParameterizedTestParameters(suite, name)                                                  \
+    {                                                                                         \
         return cr_make_param_array(struct set_up, set_ups, sizeof set_ups / sizeof *set_ups); \
-    }                                                                                \
+    }                                                                                         \
     ParameterizedTest(const struct set_up *on, suite, name)
 
 static void open_on(const struct set_up *on)
 {
     if (on->real && !dmabuf_can_be_real())
-        cr_skip_test("skipped, because there is no /dev/udmabuf; a stand-in was checked");
-    const cox_status status = cox_runtime_create(
-        &(const struct cox_runtime_params){.devices = on->devices, .log = on_log}, &runtime);
-    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND || status == COX_E_INVALID)
+        cr_skip_test("skipped, because there is no /dev/udmabuf; memfds were checked");
+    const cox_status status =
+        cox_runtime_create(&(const struct cox_runtime_params){.devices = on->devices, .log = on_log}, &runtime);
+    if (status == COX_E_NO_PLATFORM || status == COX_E_NO_DEVICE || status == COX_E_NOT_FOUND ||
+        status == COX_E_INVALID)
         cr_skip_test("skipped, because there is no OpenCL device %s: %s", on->devices, cox_status_text(status));
     cr_assert_eq(status, COX_OK, "%s", logged);
 }
@@ -69,7 +70,8 @@ static struct dmabuf *new_dmabuf(size_t bytes, bool real)
 static cox_buffer *import(struct dmabuf *dmabuf, size_t offset, size_t bytes)
 {
     cox_buffer *buffer = NULL;
-    cr_assert_eq(cox_buffer_import_dmabuf(runtime, dmabuf->fd, offset, bytes, NULL, NULL, &buffer), COX_OK, "%s", logged);
+    cr_assert_eq(cox_buffer_import_dmabuf(runtime, dmabuf->fd, offset, bytes, NULL, NULL, &buffer), COX_OK, "%s",
+                 logged);
     cr_assert_eq(cox_buffer_bytes(buffer), bytes);
     dmabuf_watch(dmabuf, cox_buffer_data(buffer), bytes);
     return buffer;
@@ -93,7 +95,8 @@ static void open_session(bool stays, bool check)
         .columns = W,
         .rows = H,
         .passes = COX_LIST(struct cox_pass,
-                           {.source = stir, .arguments = COX_LIST(struct cox_argument, {.name = "from", .halo_rows = 1})}),
+                           {.source = stir,
+                            .arguments = COX_LIST(struct cox_argument, {.name = "from", .halo_rows = 1})}),
         .buffers = COX_LIST(struct cox_buffer_layout, {.name = "from", .stays = stays}, {.name = "to", .stays = stays}),
         .in_flight = 3,
         .check = check,
@@ -163,8 +166,9 @@ ON_EACH_SET_UP(dmabuf, frames_in_flight_share_it)
     buffers[3] = import(new_dmabuf(BYTES, on->real), 0, BYTES);
     for (unsigned n = 0; n < 12; n++) {
         const bool reads_last = n % 3 == 2;
-        const struct cox_frame frame = {
-            .buffers = COX_BUFFERS(buffers[reads_last ? 2 : 0], buffers[reads_last ? 3 : n ? 2 : 1])};
+        const struct cox_frame frame = {.buffers = COX_BUFFERS(buffers[reads_last ? 2 : 0], buffers[reads_last ? 3
+                                                                                                    : n        ? 2
+                                                                                                               : 1])};
         cr_assert_eq(cox_session_submit(session, &frame, count_done, &done), COX_OK, "%s", logged);
     }
     cr_assert_eq(cox_session_wait(session), COX_OK, "%s", logged);
