@@ -279,7 +279,7 @@ COX_API COX_MUST_CHECK cox_status cox_buffer_create(cox_runtime *runtime, size_t
                                                     cox_buffer **out);
 
 /* A wrapped buffer was destroyed and no device uses its memory any more, so the application may
- * free it. Runs once.
+ * free it. Runs once, but never if a device hangs that may still touch the memory.
  *
  * Runs on a thread of the library or inside cox_runtime_destroy, also at the same time as other
  * callbacks. May create and destroy buffers. */

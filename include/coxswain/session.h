@@ -739,12 +739,14 @@ typedef void cox_done_fn(void *user, uint64_t frame, cox_status status);
  *   A frame that reads it starts after all earlier frames that write it are delivered. If one of
  *   these failed, it ends with the same status.
  *
- * Blocks only while `in_flight` frames are under way and `nowait` is not set.
+ * Blocks only while `in_flight` frames are under way and `nowait` is not set, and while other
+ * hardware works on a DMA-BUF (cox_buffer_import_dmabuf).
  *
  * Errors, for which `done` does not run:
  *   COX_E_INVALID    A buffer is missing, too short, or of another runtime. Or `data` is set.
  *   COX_E_BUSY       All slots are taken, and `nowait` is set or the call comes from a callback.
  *   COX_E_NO_DEVICE  Every device has failed.
+ *   COX_E_SYSTEM     The access to a DMA-BUF could not be started.
  *   COX_E_MISMATCH   cox_session_params.check found a mistake in a kernel.
  *   COX_E_NOMEM, COX_E_DEVICE_MEMORY, COX_E_DEVICE_LOST   The check could not run.
  *

@@ -48,6 +48,9 @@ struct cox_video_image {
     ptrdiff_t pitch_bytes[COX_VIDEO_PLANES_MAX];
 
     /* The buffer that holds all rows of each plane, of the stream's runtime. NULL = other memory.
+     * Several planes may be in one buffer. Name a DMA-BUF here (cox_buffer_import_dmabuf): the
+     * stream then starts an access to it in cox_video_stream_send, and ends it when the frame is
+     * received.
      *
      * If the buffer begins with the plane and has pitch x rows bytes or more, the bytes between the
      * rows may be overwritten. In all other memory the stream touches only the samples.
@@ -213,6 +216,7 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *str
  *                    be mapped (see cox_video_mapping). A buffer is too short, or of another
  *                    runtime.
  *   COX_E_CANCELLED  cox_video_stream_cancel was called while the frame's light was measured
+ *   COX_E_SYSTEM     the access to a DMA-BUF could not be started
  *   COX_E_NOMEM
  * Also those of cox_session_create, for example if the stream's `session` is invalid, and those of
  * cox_session_submit. The log says why. */

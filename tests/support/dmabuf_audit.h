@@ -5,7 +5,8 @@
  * real DMA-BUF, and answers for a memfd.
  *
  * Watched memory can be read only between start and end, and written only if the start was for writing. Any other
- * touch, by a device or by the library, ends the program with SIGSEGV. The test itself uses `own`, which is not watched.
+ * touch, by a device or by the library, ends the program with SIGSEGV. The test itself uses `own`, which is not
+ * watched.
  *
  * One file of a program may include this.
  * SPDX-License-Identifier: Apache-2.0 */
