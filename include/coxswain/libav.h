@@ -642,6 +642,13 @@ static inline bool cox_av_fill_(struct cox_av_pool *pool, size_t bytes, size_t p
     return true;
 }
 
+/* The pitch that the pool gives a plane whose rows have `row_bytes` bytes, unless one was set. */
+static inline size_t cox_av_pool_pitch(const cox_runtime *runtime, size_t row_bytes)
+{
+    return cox_runtime_pitch_bytes(runtime, (row_bytes + COX_AV_ALIGN_BYTES - 1) /
+                                                COX_AV_ALIGN_BYTES * COX_AV_ALIGN_BYTES);
+}
+
 /* Give a frame memory of the pool, for at least `width` x `height` pixels. The format, width and
  * height of the frame must be set. The frame holds the memory until it is unreferenced.
  *
@@ -664,12 +671,9 @@ static inline int cox_av_pool_get(struct cox_av_pool *pool, AVFrame *frame, int 
         return AVERROR(ENOSYS);
 
     for (uint32_t p = 0; p < count; p++) {
-        const size_t row_bytes = (planes[p].row_bytes + COX_AV_ALIGN_BYTES - 1) /
-                                 COX_AV_ALIGN_BYTES * COX_AV_ALIGN_BYTES;
-
         size_t pitch = pool->pitch_bytes[p];
         if (!pitch)
-            pitch = cox_runtime_pitch_bytes(pool->runtime, row_bytes);
+            pitch = cox_av_pool_pitch(pool->runtime, planes[p].row_bytes);
         if (pitch < planes[p].row_bytes || pitch % COX_AV_ALIGN_BYTES)
             return AVERROR(ENOSYS);
 

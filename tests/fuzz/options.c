@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct options options, second;
     struct options_error error, error2;
     enum options_parsed parsed = options_parse(&options, args.count, args.words, &error);
-    CHECK(parsed >= OPTIONS_WRONG && parsed <= OPTIONS_POLICIES);
+    CHECK(parsed >= OPTIONS_WRONG && parsed <= OPTIONS_HARDWARE);
     CHECK((parsed == OPTIONS_WRONG) == (error.text[0] != 0));
     CHECK(memchr(error.text, 0, sizeof error.text));
     if (parsed == OPTIONS_RUN)

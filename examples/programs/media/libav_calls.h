@@ -11,6 +11,7 @@
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
 #include <libavutil/avstring.h>
+#include <libavutil/hwcontext.h>
 #include <libavutil/opt.h>
 #include <libavutil/pixdesc.h>
 
@@ -20,9 +21,19 @@
 #define LIBAV_SIDE_DATA(X) X(av_stream_get_side_data) X(av_stream_new_side_data)
 #endif
 
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(61, 13, 100)
+#define LIBAV_SUPPORTED(X) X(avcodec_get_supported_config)
+#else
+#define LIBAV_SUPPORTED(X)
+#endif
+
 #define LIBAV_FUNCTIONS(X)             \
     X(av_buffer_create)                \
+    X(av_buffer_ref)                   \
     X(av_buffer_unref)                 \
+    X(av_codec_is_decoder)             \
+    X(av_codec_is_encoder)             \
+    X(av_codec_iterate)                \
     X(av_color_primaries_name)         \
     X(av_color_range_name)             \
     X(av_color_space_name)             \
@@ -50,6 +61,14 @@
     X(av_get_pix_fmt_name)             \
     X(av_guess_frame_rate)             \
     X(av_guess_sample_aspect_ratio)    \
+    X(av_hwdevice_ctx_create)          \
+    X(av_hwdevice_find_type_by_name)   \
+    X(av_hwdevice_get_type_name)       \
+    X(av_hwdevice_iterate_types)       \
+    X(av_hwframe_ctx_alloc)            \
+    X(av_hwframe_ctx_init)             \
+    X(av_hwframe_get_buffer)           \
+    X(av_hwframe_transfer_data)        \
     X(av_interleaved_write_frame)      \
     X(av_log_set_callback)             \
     X(av_log_set_level)                \
@@ -79,6 +98,7 @@
     X(avcodec_flush_buffers)           \
     X(avcodec_free_context)            \
     X(avcodec_get_class)               \
+    X(avcodec_get_hw_config)           \
     X(avcodec_get_name)                \
     X(avcodec_open2)                   \
     X(avcodec_parameters_copy)         \
@@ -105,7 +125,8 @@
     X(avio_flush)                      \
     X(avio_open_dyn_buf)               \
     X(avutil_version)                  \
-    LIBAV_SIDE_DATA(X)
+    LIBAV_SIDE_DATA(X)                 \
+    LIBAV_SUPPORTED(X)
 
 #define LIBAV_POINTER(name) __typeof__(name) *name;
 struct libav_calls {

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,19 @@ enum video_read libav_fail_frame(const struct video_input *input, const char *wh
     error_set(error, "frame %" PRIu64 " (the first is 0), at or after byte %" PRId64 ": %s%s",
               input->next_frame, position, what, why);
     return VIDEO_READ_ERROR;
+}
+
+void libav_tell(const struct video_input *input, const char *format, ...)
+{
+    char text[VIDEO_NOTICE_BYTES];
+    va_list arguments;
+    if (!input->tell)
+        return;
+
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    input->tell(input->tell_user, text);
 }
 
 int libav_is_cancelled(void *user)
@@ -73,7 +87,7 @@ static enum video_read drain(struct video_input *input, const char *fault, int c
         note_fault(libav, fault, code);
 
     /* The decoder may report an earlier packet's error here. */
-    code = lib.avcodec_send_packet(libav->decoder, NULL);
+    code = libav_send(libav, NULL);
     if (code == AVERROR_EOF || !code)
         return VIDEO_READ_FRAME;
 
@@ -150,7 +164,7 @@ static enum video_read send(struct video_input *input, struct error *error)
     frame_damage_packet(&libav->damage, time, key, damaged);
 
     libav_dolby_packet(libav, packet);
-    const int code = lib.avcodec_send_packet(libav->decoder, packet);
+    const int code = libav_send(libav, packet);
     if (!damaged && code >= 0)
         return VIDEO_READ_FRAME;
     if (!damaged && libav->begun)
@@ -232,7 +246,9 @@ int libav_receive(struct libav *libav)
 {
     const struct matroska_crop *crop = &libav->crop;
     AVFrame *frame = libav->frame;
-    const int code = lib.avcodec_receive_frame(libav->decoder, frame);
+    int code = libav_receive_frame(libav, frame);
+    if (!code)
+        code = libav_lay_out(libav, frame);
     if (code || !is_cropped(crop, frame))
         return code;
 
@@ -263,6 +279,8 @@ enum video_read libav_decode(struct video_input *input, struct error *error)
     char how[LIBAV_MESSAGE_BYTES];
     int code;
     while ((code = libav_receive(libav))) {
+        if (code == LIBAV_HARDWARE_FAILED)
+            return libav_go_on_in_software(input, error);
         const enum video_read result = handle_no_frame(input, code, error);
         if (result != VIDEO_READ_FRAME)
             return result;

@@ -112,9 +112,11 @@ static const char *conversion_of(const AVFrame *frame)
 }
 
 /* False if the program cannot show frames like this one. */
-static bool check_picture(const AVFrame *frame, struct cox_video_format *pixel, struct error *error)
+static bool check_picture(const struct libav *libav, struct cox_video_format *pixel,
+                          struct error *error)
 {
-    if (cox_av_format(frame->format, pixel) < 0)
+    const AVFrame *frame = libav->frame;
+    if (libav_samples_of(libav, frame, pixel) < 0)
         return error_set(error, "unsupported sample format %s; convert it first (%s)",
                          libav_name(lib.av_get_pix_fmt_name(frame->format)), conversion_of(frame));
     if (is_interlaced(frame))
@@ -135,9 +137,11 @@ static void describe_for_people(struct video_input *input)
     const char *container = libav->container->iformat->name;
     const char *codec = lib.avcodec_get_name(libav->decoder->codec_id);
     const int letters = (int)strcspn(container, ","), most = letters < 16 ? letters : 16;
-    char prefix[64];
+    char prefix[64], by[32] = "";
 
-    snprintf(prefix, sizeof prefix, "%.16s in %.*s", codec, most, container);
+    if (libav->hardware)
+        snprintf(by, sizeof by, " (%.16s)", libav->hardware->name);
+    snprintf(prefix, sizeof prefix, "%.16s%s in %.*s", codec, by, most, container);
     video_describe(&input->format, prefix);
 }
 
@@ -147,7 +151,7 @@ bool libav_describe(struct video_input *input, struct error *error)
     AVFrame *frame = libav->frame;
     AVStream *stream = libav->container->streams[libav->stream];
     struct video_format *format = &input->format;
-    if (!check_picture(frame, &format->pixel, error) ||
+    if (!check_picture(libav, &format->pixel, error) ||
         !video_planes_of(&input->planes, &format->pixel, (uint64_t)frame->width,
                          (uint64_t)frame->height, error) ||
         !libav_take_dolby(libav, error) || !libav_take_colours(&format->colours, libav, error))

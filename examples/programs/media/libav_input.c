@@ -71,12 +71,31 @@ static void read_crop(struct libav *libav)
         libav->crop = (struct matroska_crop){0};
 }
 
+bool libav_open_decoder(struct libav *libav, struct error *error)
+{
+    struct libav_hardware *hardware = libav->hardware;
+    const AVCodec *codec = hardware ? hardware->codec : libav->codec;
+    libav->decoder = lib.avcodec_alloc_context3(codec);
+    if (!libav->decoder)
+        return error_set(error, "out of memory");
+
+    int code =
+        lib.avcodec_parameters_to_context(libav->decoder,
+                                          libav->container->streams[libav->stream]->codecpar);
+    configure(libav);
+    if (hardware && !libav_hardware_attach(hardware, libav->decoder))
+        return error_set(error, "out of memory");
+
+    if (code >= 0)
+        code = lib.avcodec_open2(libav->decoder, codec, NULL);
+    return code >= 0 || libav_fail("its video cannot be decoded", code, error);
+}
+
 static bool open_decoder(struct video_input *input, const struct libav_named *named,
-                         struct error *error)
+                         struct libav_devices *wanted, struct error *error)
 {
     struct libav *libav = input->state;
-    const AVCodec *codec = NULL;
-    const int stream = libav_choose_video(libav->container, input->stream, &codec, error);
+    const int stream = libav_choose_video(libav->container, input->stream, &libav->codec, error);
     if (stream < 0)
         return false;
 
@@ -93,26 +112,21 @@ static bool open_decoder(struct video_input *input, const struct libav_named *na
         libav->named = named->streams[stream];
     read_crop(libav);
     libav_discard_others(libav->container, stream);
-    libav->decoder = lib.avcodec_alloc_context3(codec);
-    if (!libav->decoder)
-        return error_set(error, "out of memory");
-    int code = lib.avcodec_parameters_to_context(libav->decoder,
-                                                 libav->container->streams[stream]->codecpar);
-    configure(libav);
 
     /* The decoder's threads are those that opening it starts. */
     struct video_threads before;
     video_threads_list(&before);
-    if (code >= 0)
-        code = lib.avcodec_open2(libav->decoder, codec, NULL);
+    libav->hardware = libav_hardware_open(libav, libav->codec, wanted);
+    const bool opened = libav_open_decoder(libav, error);
     video_threads_list(&libav->threads);
     video_threads_without(&libav->threads, &before);
-    return code >= 0 || libav_fail("its video cannot be decoded", code, error);
+    return opened;
 }
 
 static void close_input(struct video_input *input)
 {
     struct libav *libav = input->state;
+    libav_hardware_close(&libav->hardware);
     lib.av_frame_free(&libav->frame);
     lib.av_packet_free(&libav->packet);
     lib.avcodec_free_context(&libav->decoder);
@@ -152,15 +166,33 @@ static bool decode_first(struct video_input *input, struct error *error)
     return true;
 }
 
-static bool open_input(struct video_input *input, struct error *error)
+/* The first frame has been decoded by a device. False: the program cannot use its frames. */
+static bool accept_hardware(struct libav *libav)
 {
-    if (!is_regular(input->path))
-        return error_set(
-            error, "a container must be a file, not standard input or a pipe; convert it to y4m "
-                   "with ffmpeg (-strict -1 -f yuv4mpegpipe -)");
-    if (!libav_load())
-        return error_set(error, "containers cannot be read: %s", libav_loading_error);
+    struct cox_video_format pixel;
+    const AVPixFmtDescriptor *samples = lib.av_pix_fmt_desc_get(libav->decoder->sw_pix_fmt);
+    if (!samples || cox_av_format(libav->frame->format, &pixel) < 0)
+        return false;
 
+    libav->hardware_bits = (uint32_t)samples->comp[0].depth;
+    libav->hardware->ahead = LIBAV_HARDWARE_AHEAD;
+    return true;
+}
+
+/* The hardware could not decode the first frame, or what it gives cannot be used. */
+static void refuse_hardware(const struct libav *libav, struct libav_devices *wanted)
+{
+    const struct libav_hardware *hardware = libav->hardware;
+    libav_devices_refuse(wanted, hardware->type,
+                         *hardware->why ? hardware->why : "it does not decode the first frame");
+}
+
+/* Open the input with the next device that is wanted, or in software if there is none left. False,
+ * and `*again`, if the device cannot decode it. */
+static bool open_with(struct video_input *input, struct libav_devices *wanted, bool *again,
+                      struct error *error)
+{
+    *again = false;
     struct libav_named named = {0};
     struct libav *libav = calloc(1, sizeof *libav);
     if (!libav)
@@ -189,16 +221,44 @@ static bool open_input(struct video_input *input, struct error *error)
     libav->container = libav_open_container(input->path, libav->pixels_max, interrupt, &named,
                                             error);
     libav_messages_about(NULL);
-    const bool opened = libav->container && open_decoder(input, &named, error);
+    const bool opened = libav->container && open_decoder(input, &named, wanted, error);
     free(named.streams);
-    if (opened && decode_first(input, error) && libav_describe(input, error)) {
+    if (opened && decode_first(input, error) && (!libav->hardware || accept_hardware(libav)) &&
+        libav_describe(input, error)) {
         libav_notice_begin(input);
         return true;
     }
 
 fail:
+    *again = libav->hardware != NULL;
+    if (libav->hardware)
+        refuse_hardware(libav, wanted);
     close_input(input);
     return false;
+}
+
+static bool open_input(struct video_input *input, struct error *error)
+{
+    struct libav_devices wanted;
+    if (!is_regular(input->path))
+        return error_set(
+            error, "a container must be a file, not standard input or a pipe; convert it to y4m "
+                   "with ffmpeg (-strict -1 -f yuv4mpegpipe -)");
+    if (!libav_load())
+        return error_set(error, "containers cannot be read: %s", libav_loading_error);
+    if (!libav_devices_wanted(&wanted, input->hwdec, error))
+        return false;
+
+    bool opened, again = false;
+    do
+        opened = open_with(input, &wanted, &again, error);
+    while (!opened && again);
+
+    const struct libav *libav = input->state;
+    if (opened && wanted.count && !libav->hardware)
+        libav_tell(input, "decoded in software (%s)",
+                   *wanted.why ? wanted.why : "libavcodec has no other decoder of this codec");
+    return opened;
 }
 
 static void find_producer(struct video_input *input, struct video_producer *producer)
@@ -211,8 +271,7 @@ static void find_producer(struct video_input *input, struct video_producer *prod
 
     producer->kind = VIDEO_PRODUCER_DECODER;
     producer->cpu_ns = ns > libav->threads_first_ns ? ns - libav->threads_first_ns : 0;
-    snprintf(producer->name, sizeof producer->name, "%s",
-             lib.avcodec_get_name(libav->decoder->codec_id));
+    snprintf(producer->name, sizeof producer->name, "%s", lib.avcodec_get_name(libav->codec->id));
 }
 
 const struct video_reader video_reader_libav = {.open = open_input,

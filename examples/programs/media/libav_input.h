@@ -9,6 +9,7 @@
 #include "frame_damage.h"
 #include "frame_gaps.h"
 #include "libav_frames.h"
+#include "libav_hardware.h"
 #include "libav_index.h"
 #include "libav_messages.h"
 #include "matroska_crop.h"
@@ -25,6 +26,9 @@ enum { LIBAV_LENT_MAX = 32 };
 struct libav {
     AVFormatContext *container;
     AVCodecContext *decoder;
+    const AVCodec *codec;            /* the decoder in software */
+    struct libav_hardware *hardware; /* what decodes instead; NULL = nothing */
+    uint32_t hardware_bits;          /* of a sample, of what hardware decodes; 0 = software does */
     AVPacket *packet;
     AVFrame *frame;
     int stream;
@@ -93,6 +97,11 @@ static inline const void *libav_frame_data(const AVFrame *frame, enum AVFrameSid
     return found && found->size >= bytes ? found->data : NULL;
 }
 
+/* --- libav_input.c ---------------------------------------------------------------------------- */
+
+/* Open a decoder: the hardware's if there is one, else the software's. */
+bool libav_open_decoder(struct libav *libav, struct error *error);
+
 /* --- libav_probe.c ---------------------------------------------------------------------------- */
 
 /* How many bytes of a Matroska or MPEG-TS file are missing from its end. libavformat does not report
@@ -108,6 +117,10 @@ enum video_read libav_fail_frame(const struct video_input *input, const char *wh
 /* An AVIOInterruptCB whose argument is the input. */
 int libav_is_cancelled(void *input);
 
+/* Tell the program in one line what changes for this input. */
+void libav_tell(const struct video_input *input, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Send the next packet of the video to the decoder, or the end of the stream. */
 enum video_read libav_feed(struct video_input *input, struct error *error);
 
@@ -117,7 +130,8 @@ void libav_note_harm(struct video_input *input, const char *what, int code);
 /* Frame number `frame` has been decoded. `how` it is damaged; NULL = it is not. */
 void libav_note_frame(struct video_input *input, uint64_t frame, const char *how);
 
-/* The decoder's next frame, cropped as the container says. Returns libav's code. */
+/* The decoder's next frame, cropped as the container says. Returns libav's code, or
+ * LIBAV_HARDWARE_FAILED. */
 int libav_receive(struct libav *libav);
 
 /* Decode the next frame into `frame`. */
@@ -131,6 +145,10 @@ bool libav_seek(struct video_input *input, uint64_t frame, enum video_read *resu
 bool libav_after(struct video_input *input, double seconds, uint64_t *frame,
                  enum video_read *result, struct error *error);
 bool libav_count(struct video_input *input, uint64_t *frames, struct error *error);
+
+/* The hardware has failed behind the frame that was given out last. Go on in software: decode the
+ * next frame into `frame`. */
+enum video_read libav_go_on_in_software(struct video_input *input, struct error *error);
 
 /* Decode the next frame of the film into `frame`, wherever decoding started. */
 enum video_read libav_decode_next(struct video_input *input, struct error *error);

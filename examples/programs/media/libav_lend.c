@@ -22,10 +22,15 @@ static bool lend(struct video_input *input, cox_runtime *runtime, size_t pitch_b
 {
     struct libav *libav = input->state;
     const AVFrame *first = libav->frame;
-    if (!libav->waiting || !(libav->decoder->codec->capabilities & AV_CODEC_CAP_DR1))
+    const bool hardware = libav->hardware != NULL;
+    if (!libav->waiting || (!hardware && !(libav->codec->capabilities & AV_CODEC_CAP_DR1)))
         return false;
 
     for (uint32_t p = 0; p < input->planes.count; p++) {
+        if (hardware) { /* transfers may go to rows of any pitch */
+            pitch_bytes[p] = cox_av_pool_pitch(runtime, input->planes.plane[p].row_bytes);
+            continue;
+        }
         if (first->linesize[p] <= 0 || first->linesize[p] % COX_AV_ALIGN_BYTES != 0)
             return false;
         pitch_bytes[p] = (size_t)first->linesize[p];
@@ -146,6 +151,7 @@ static void reclaim(struct video_input *input)
     struct libav *libav = input->state;
     struct cox_av_pool *pool = atomic_exchange(&libav->pool, NULL);
     lib.av_frame_unref(libav->frame);
+    libav_hardware_close(&libav->hardware);
     lib.avcodec_free_context(&libav->decoder);
     cox_av_pool_unref(&pool);
 }

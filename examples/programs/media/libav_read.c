@@ -23,7 +23,7 @@ static bool same_picture(const struct video_input *input, const AVFrame *frame, 
         return false;
     }
 
-    if (cox_av_format(frame->format, &pixel) >= 0 && pixel.depth == format->pixel.depth &&
+    if (libav_samples_of(libav, frame, &pixel) >= 0 && pixel.depth == format->pixel.depth &&
         pixel.layout == format->pixel.layout &&
         pixel.chroma_x_log2 == format->pixel.chroma_x_log2 &&
         pixel.chroma_y_log2 == format->pixel.chroma_y_log2)

@@ -63,7 +63,7 @@ static enum libav_indexed need_index(struct video_input *input, struct error *er
 /* Restart the decoder at the packet of an access. False: the container cannot seek there. */
 static bool begin_at(struct libav *libav, const struct libav_access *access)
 {
-    lib.avcodec_flush_buffers(libav->decoder);
+    libav_flush(libav);
     lib.av_frame_unref(libav->frame);
     libav->waiting = libav->begun = false;
     libav->damaged = 0;
@@ -82,7 +82,7 @@ static bool begin_at(struct libav *libav, const struct libav_access *access)
         int code = 0;
         if (there) {
             libav_dolby_packet(libav, libav->packet);
-            code = lib.avcodec_send_packet(libav->decoder, libav->packet);
+            code = libav_send(libav, libav->packet);
         }
         lib.av_packet_unref(libav->packet);
         if (there)
@@ -113,7 +113,8 @@ static enum video_read decode_to(struct video_input *input, uint64_t frame, bool
             const enum video_read result = libav_feed(input, error);
             if (result != VIDEO_READ_FRAME)
                 return result;
-        } else if (code == AVERROR_EOF || (code < 0 && ++libav->damaged > LIBAV_DAMAGED_MAX)) {
+        } else if (code == AVERROR_EOF || code == LIBAV_HARDWARE_FAILED ||
+                   (code < 0 && ++libav->damaged > LIBAV_DAMAGED_MAX)) {
             return VIDEO_READ_END;
         } else if (code >= 0 && libav->frame->best_effort_timestamp >= time) {
             const bool same = libav->frame->best_effort_timestamp == time,
@@ -130,6 +131,35 @@ static enum video_read decode_to(struct video_input *input, uint64_t frame, bool
     }
 }
 
+/* Replace the hardware's decoder by that of software, and say so. `next` is the next frame. */
+static bool use_software(struct video_input *input, struct error *error)
+{
+    struct libav *libav = input->state;
+    libav_tell(input, "%s: %s; decoded in software from frame %" PRIu64 " (the first is 0) on",
+               libav->hardware->name, libav->hardware->why, input->next_frame);
+
+    libav_hardware_close(&libav->hardware);
+    lib.avcodec_free_context(&libav->decoder);
+    libav_complaints_clear(&libav->complaints); /* they are about the device */
+    return libav_open_decoder(libav, error);
+}
+
+/* As decode_to, from the packet of an access. If the hardware fails meanwhile, do it in software. */
+static enum video_read decode_between(struct video_input *input, const struct libav_access *access,
+                                      uint64_t frame, bool any, struct error *error)
+{
+    struct libav *libav = input->state;
+    for (;;) {
+        enum video_read result = VIDEO_READ_END;
+        if (begin_at(libav, access))
+            result = decode_to(input, frame, any, error);
+        if (result != VIDEO_READ_END || !libav->hardware || !libav->hardware->failed)
+            return result;
+        if (!use_software(input, error))
+            return VIDEO_READ_ERROR;
+    }
+}
+
 /* Frame number `frame` is damaged or missing: go on with what comes instead of it. The frames after it
  * need not be those of the index any more. */
 static enum video_read decode_instead(struct video_input *input, uint64_t frame,
@@ -137,15 +167,12 @@ static enum video_read decode_instead(struct video_input *input, uint64_t frame,
 {
     struct libav *libav = input->state;
     const uint64_t access = libav_index_find(&libav->index, frame);
-    enum video_read result = VIDEO_READ_END;
 
     libav->sought = false;
     libav_note_harm(input, "a frame cannot be decoded", 0);
     libav->damage.places++;
     libav->harmed = input->damaged = true;
-    if (begin_at(libav, &libav->index.access[access]))
-        result = decode_to(input, frame, true, error);
-    return result;
+    return decode_between(input, &libav->index.access[access], frame, true, error);
 }
 
 /* Decode frame number `frame`, from the last access before `libav->access`. If it does not come
@@ -159,8 +186,7 @@ static enum video_read decode_from(struct video_input *input, uint64_t frame, st
 
     for (int t = 0; result == VIDEO_READ_END && libav->access > 0 && (t < TRIES || !input->goes_on);
          t++)
-        if (begin_at(libav, &libav->index.access[--libav->access]))
-            result = decode_to(input, frame, false, error);
+        result = decode_between(input, &libav->index.access[--libav->access], frame, false, error);
     if (result != VIDEO_READ_END)
         return result;
     if (input->goes_on)
@@ -197,6 +223,41 @@ static bool has_index(struct video_input *input, enum video_read *result, struct
     if (indexed == LIBAV_INDEX_FAILED)
         *result = libav_is_cancelled(input) ? VIDEO_READ_CANCELLED : VIDEO_READ_ERROR;
     return indexed == LIBAV_INDEXED;
+}
+
+/* Frames after damage have other numbers than in the index, but the same times. */
+enum video_read libav_go_on_in_software(struct video_input *input, struct error *error)
+{
+    struct libav *libav = input->state;
+    const struct libav_index *index = &libav->index;
+    const struct cox_dolby_frame dolby = libav->dolby; /* the next frame may repeat it */
+    const int64_t before = input->frame.time;
+    enum video_read result = VIDEO_READ_FRAME;
+
+    if (!input->next_frame) /* opening: the caller begins again */
+        return libav_fail_frame(input, libav->hardware->why, 0, error);
+    if (!use_software(input, error))
+        return VIDEO_READ_ERROR;
+
+    if (before == AV_NOPTS_VALUE || !has_index(input, &result, error)) {
+        if (result != VIDEO_READ_FRAME)
+            return result;
+        return libav_fail_frame(input,
+                                "hardware failed, and the film has no times by which software "
+                                "could go on; use --hwdec none",
+                                0, error);
+    }
+
+    const uint64_t frame = libav_times_find(index->times, index->frame_count, before + 1);
+    if (frame == index->frame_count) {
+        libav_notice_end(input);
+        return VIDEO_READ_END;
+    }
+    libav->access = libav_index_find(index, frame) + 1;
+    libav->sought = frame == input->next_frame;
+    result = decode_from(input, frame, error);
+    libav->dolby = dolby;
+    return result;
 }
 
 bool libav_seek(struct video_input *input, uint64_t frame, enum video_read *result,

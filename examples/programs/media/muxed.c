@@ -5,6 +5,7 @@
 
 #if COX_HAVE_LIBAV
 
+#include "libav_encoding.h"
 #include "muxed_parts.h"
 
 #include <errno.h>
@@ -243,26 +244,65 @@ static bool take_packets(struct muxed_file *file, struct error *error)
            libav_fail("cannot be encoded", code, error);
 }
 
-/* Get memory for a frame, unless the encoder has given back the last one's. */
-static bool ready_frame(struct muxed_file *file)
+static void describe_frame(AVFrame *frame, const AVCodecContext *encoder, int format)
 {
-    AVFrame *frame = file->frame;
-    const AVCodecContext *encoder = file->encoder;
-
-    if (frame->data[0] && lib.av_frame_is_writable(frame))
-        return true;
-
-    lib.av_frame_unref(frame);
     frame->width = encoder->width;
     frame->height = encoder->height;
-    frame->format = encoder->pix_fmt;
+    frame->format = format;
     frame->color_primaries = encoder->color_primaries;
     frame->color_trc = encoder->color_trc;
     frame->colorspace = encoder->colorspace;
     frame->color_range = encoder->color_range;
     frame->chroma_location = encoder->chroma_sample_location;
     frame->sample_aspect_ratio = encoder->sample_aspect_ratio;
+}
+
+/* Get memory for a frame, unless the encoder has given back the last one's. */
+static bool ready_frame(struct muxed_file *file)
+{
+    AVFrame *frame = file->frame;
+    if (frame->data[0] && lib.av_frame_is_writable(frame))
+        return true;
+
+    lib.av_frame_unref(frame);
+    describe_frame(frame, file->encoder, file->encoder->pix_fmt);
     return lib.av_frame_get_buffer(frame, 0) >= 0;
+}
+
+/* Copy the planes to the frame that the encoder gets. */
+static bool fill_frame(struct muxed_file *file, const void *const planes[],
+                       const size_t pitch_bytes[], struct error *error)
+{
+    AVFrame *frame = file->frame;
+    if (!ready_frame(file))
+        return error_set(error, "out of memory");
+
+    for (uint32_t p = 0; p < file->planes.count; p++)
+        for (uint32_t row = 0; row < file->planes.plane[p].rows; row++)
+            memcpy(frame->data[p] + (ptrdiff_t)row * frame->linesize[p],
+                   (const uint8_t *)planes[p] + row * pitch_bytes[p],
+                   file->planes.plane[p].row_bytes);
+    return true;
+}
+
+/* Upload the planes, from where they are, to a frame of the encoder's device. */
+static bool upload_frame(struct muxed_file *file, const void *const planes[],
+                         const size_t pitch_bytes[], struct error *error)
+{
+    AVFrame *here = lib.av_frame_alloc();
+    if (!here)
+        return error_set(error, "out of memory");
+
+    describe_frame(here, file->encoder, file->encoder->sw_pix_fmt);
+    for (uint32_t p = 0; p < file->planes.count; p++) {
+        here->data[p] = (uint8_t *)(uintptr_t)planes[p]; /* only read */
+        here->linesize[p] = (int)pitch_bytes[p];
+    }
+
+    lib.av_frame_unref(file->frame);
+    const int code = libav_encoder_upload(file->encoder, file->frame, here);
+    lib.av_frame_free(&here);
+    return code >= 0 || libav_fail("cannot be uploaded to the encoder's device", code, error);
 }
 
 int64_t muxed_origin(const struct muxed_file *file)
@@ -294,15 +334,12 @@ static int64_t time_of(const struct muxed_file *file, int64_t time)
 bool muxed_write(struct muxed_file *file, const void *const planes[COX_VIDEO_PLANES_MAX],
                  const size_t pitch_bytes[COX_VIDEO_PLANES_MAX], int64_t time, struct error *error)
 {
-    if (!ready_frame(file))
-        return error_set(error, "out of memory");
     AVFrame *frame = file->frame;
-
-    for (uint32_t p = 0; p < file->planes.count; p++)
-        for (uint32_t row = 0; row < file->planes.plane[p].rows; row++)
-            memcpy(frame->data[p] + (ptrdiff_t)row * frame->linesize[p],
-                   (const uint8_t *)planes[p] + row * pitch_bytes[p],
-                   file->planes.plane[p].row_bytes);
+    const bool filled = file->encoder->hw_frames_ctx
+                            ? upload_frame(file, planes, pitch_bytes, error)
+                            : fill_frame(file, planes, pitch_bytes, error);
+    if (!filled)
+        return false;
 
     frame->pts = time_of(file, time);
     if (!file->begun && !muxed_begin(file, frame->pts, error))
@@ -435,6 +472,12 @@ const char *muxed_encoder(const struct muxed_file *file)
 {
     (void)file;
     return "";
+}
+
+bool muxed_interleaves(const char *encoder, uint32_t depth)
+{
+    (void)encoder, (void)depth;
+    return false;
 }
 
 #endif

@@ -4,6 +4,7 @@
 
 #if COX_HAVE_LIBAV
 
+#include "libav_encoding.h"
 #include "libav_messages.h"
 #include "muxed_parts.h"
 
@@ -23,7 +24,8 @@ static bool is_odd(const AVCodecContext *encoder)
 static bool open_codec(AVCodecContext *encoder, struct error *error)
 {
     char reason[LIBAV_MESSAGE_BYTES];
-    const char *name = encoder->codec->name; /* a failed opening forgets it */
+    const AVCodec *codec = encoder->codec; /* a failed opening forgets it */
+    const char *name = codec->name;
 
     /* libavcodec's error codes say little, but its messages say which option is wrong. */
     libav_messages_keep(reason, sizeof reason);
@@ -41,7 +43,10 @@ static bool open_codec(AVCodecContext *encoder, struct error *error)
             (encoder->width + 1) / 2 * 2, (encoder->height + 1) / 2 * 2);
 
     char what[NAME_BYTES + sizeof reason + 80];
-    snprintf(what, sizeof what, "encoder %.64s does not accept these frames or options%s%s", name,
+    const bool hardware = libav_encoder_is_hardware(codec);
+    snprintf(what, sizeof what, "encoder %.64s %s%s%s", name,
+             hardware ? "cannot be opened on this machine"
+                      : "does not accept these frames or options",
              *reason ? ": " : "", reason);
     return libav_fail(what, code, error);
 }
@@ -97,6 +102,22 @@ static bool set_options(AVCodecContext *encoder, const struct muxed_params *para
 
 /* --- The encoder ------------------------------------------------------------------------------ */
 
+/* The encoder of this name, with or without options behind it; NULL = there is none. */
+static const AVCodec *find_named(const char *encoder)
+{
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(encoder, ":"), encoder);
+    return lib.avcodec_find_encoder_by_name(name);
+}
+
+bool muxed_interleaves(const char *encoder, uint32_t depth)
+{
+    if (!encoder || !libav_load())
+        return false;
+    const AVCodec *codec = find_named(encoder);
+    return codec && libav_encoder_interleaves(codec, depth);
+}
+
 static const AVCodec *choose_codec(const AVOutputFormat *container,
                                    const struct muxed_params *params, struct error *error)
 {
@@ -113,7 +134,7 @@ static const AVCodec *choose_codec(const AVOutputFormat *container,
     }
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(params->encoder, ":"), params->encoder);
-    codec = lib.avcodec_find_encoder_by_name(name);
+    codec = find_named(name);
     if (!codec || codec->type != AVMEDIA_TYPE_VIDEO) {
         error_set(error, "unknown video encoder '%s'; see ffmpeg -encoders", name);
         return NULL;
@@ -130,6 +151,8 @@ static enum AVPixelFormat samples_of(const struct cox_video_format *pixel)
     char name[24];
     int chroma = 422;
 
+    if (pixel->layout == COX_VIDEO_SEMI_PLANAR)
+        return pixel->depth == 10 ? AV_PIX_FMT_P010LE : AV_PIX_FMT_NV12;
     if (!pixel->chroma_x_log2)
         chroma = 444;
     else if (pixel->chroma_y_log2)
@@ -180,6 +203,13 @@ static void describe_frames(AVCodecContext *encoder, const struct video_format *
                                                     (int)format->aspect.den};
 }
 
+static bool attach_device(AVCodecContext *encoder, struct error *error)
+{
+    struct error why;
+    return libav_encoder_attach(encoder, &why) ||
+           error_set(error, "encoder %s %s", encoder->codec->name, why.text);
+}
+
 AVCodecContext *muxed_open_encoder(const AVOutputFormat *container,
                                    const struct muxed_params *params,
                                    const struct video_format *format, struct error *error)
@@ -200,7 +230,7 @@ AVCodecContext *muxed_open_encoder(const AVOutputFormat *container,
     describe_frames(encoder, format);
     if (container->flags & AVFMT_GLOBALHEADER)
         encoder->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
-    if (open_codec(encoder, error))
+    if (attach_device(encoder, error) && open_codec(encoder, error))
         return encoder;
 
 fail:

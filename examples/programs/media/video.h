@@ -96,6 +96,13 @@ struct video_raw {
     bool has_stream; /* containers: which stream; otherwise the best one */
     uint32_t stream;
 
+    /* Containers: the device that decodes, as --hwdec names it; NULL = none. It must be one that
+     * hardware_find knows. If it cannot decode the film, or fails later, software decodes, and
+     * `tell` gets one line about it. From the thread that opens or reads. */
+    const char *hwdec;
+    void (*tell)(void *user, const char *what); /* NULL = nobody listens */
+    void *tell_user;
+
     /* Containers: after damage, give out what the decoder still makes of them. Ask
      * video_input_damaged after the last read. False: damage is an error. */
     bool goes_on;

@@ -63,6 +63,9 @@ struct video_input {
     const struct video_reader *reader;
     const char *path;         /* during open only */
     const uint32_t *stream;   /* during open only: of struct video_raw; NULL = the best one */
+    const char *hwdec;        /* during open only: of struct video_raw */
+    void (*tell)(void *user, const char *what); /* of struct video_raw; NULL = nobody listens */
+    void *tell_user;
     int watch_fd;             /* of the file; -1 = it is not watched */
     struct file_state opened; /* when it was opened */
     uint64_t memory_max;      /* of struct video_raw */

@@ -159,6 +159,9 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
     if (raw) {
         input->memory_max = raw->memory_max;
         input->goes_on = raw->goes_on;
+        input->hwdec = raw->hwdec;
+        input->tell = raw->tell;
+        input->tell_user = raw->tell_user;
         if (raw->has_stream)
             input->stream = &raw->stream;
     }
@@ -173,6 +176,7 @@ bool video_input_open(struct video_input **out, const char *path, const struct v
 
     input->path = NULL;
     input->stream = NULL;
+    input->hwdec = NULL;
     *out = input;
     return true;
 

@@ -78,6 +78,8 @@ static enum options_parsed parse_all(struct options *options, int argc, char **a
             return OPTIONS_HELP;
         case OPTION_VERSION:
             return OPTIONS_VERSION;
+        case OPTION_LIST_HW:
+            return OPTIONS_HARDWARE;
         case OPTION_VERIFY:
             good = option_value_set(options, which, verify_value(argc, argv), error);
             break;

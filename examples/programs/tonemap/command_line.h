@@ -12,9 +12,10 @@
 enum options_parsed {
     OPTIONS_WRONG = -1, /* *error says why */
     OPTIONS_RUN = 0,
-    OPTIONS_HELP, /* this and the next two: print it, and exit */
+    OPTIONS_HELP, /* this and the next three: print it, and exit */
     OPTIONS_VERSION,
     OPTIONS_POLICIES,
+    OPTIONS_HARDWARE,
 };
 
 /* Set every field of `options`, and check them (options_check). May reorder argv, as getopt

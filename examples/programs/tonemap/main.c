@@ -6,16 +6,21 @@
 #include "common/outfile.h"
 #include "common/plain_output.h"
 #include "dispatch.h"
+#include "media/hardware.h"
 #include "messages.h"
 #include "option_table.h"
 
 #include <stdio.h>
 
-/* --help, --version and --policy help. */
+/* --help, --version, --list-hw and --policy help. */
 static int answer(enum options_parsed what)
 {
     char names[256];
-    if (what == OPTIONS_HELP) {
+    struct error error;
+    if (what == OPTIONS_HARDWARE) {
+        if (!hardware_list(stdout, &error))
+            return message_error("%s", error.text) ? 0 : EXIT_BAD;
+    } else if (what == OPTIONS_HELP) {
         fputs(option_help, stdout);
     } else if (what == OPTIONS_VERSION) {
         printf("cox-tonemap %s\n", cox_version());

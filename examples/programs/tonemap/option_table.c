@@ -67,6 +67,8 @@ const char option_help[] =
     "  --format NAME       raw frames: yuv420p10, p010, nv12, rgba16f, ...; default: by the file's name\n"
     "  --rate FPS          frames per second, such as 25, 23.976 or 24000/1001\n"
     "  --stream N          containers: the video stream, as ffprobe numbers it (default: the best one)\n"
+    "  --hwdec NAME[:DEV]  containers: decode with a device: none (default), auto, or cuda, vaapi, vulkan\n"
+    "                      and others that --list-hw lists. Software decodes what it refuses\n"
     "  --strict            write no film if frames may be missing or damaged; default: write what can be\n"
     "                      decoded, and end with status 1 if damage is certain\n"
     "\n"
@@ -118,6 +120,7 @@ const char option_help[] =
     "                      error)\n"
     "  -v, --verbose       print more\n"
     "  -q, --quiet         print errors only\n"
+    "  --list-hw           list the devices that decode and encode video\n"
     "  -h, --help          print this text\n"
     "  --version           print the version\n";
 

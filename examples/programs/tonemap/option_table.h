@@ -71,6 +71,8 @@ enum option_group {
     LONG(NO_CACHE, "no-cache", no_argument, IN_PIECES)                             \
     LONG(MAX_MEMORY, "max-memory", required_argument, IN_PIECES)                   \
     LONG(STREAM, "stream", required_argument, FOR_VIDEO)                           \
+    LONG(HWDEC, "hwdec", required_argument, FOR_VIDEO)                             \
+    LONG(LIST_HW, "list-hw", no_argument, 0)                                       \
     LONG(STRICT, "strict", no_argument, FOR_VIDEO | IN_PIECES)                     \
     LONG(REPEAT, "repeat", required_argument, FOR_PICTURE)                         \
     LONG(STATS, "stats", required_argument, IN_MAP)                                \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "option_values.h"
 #include "common/option_name.h"
+#include "media/hardware.h"
 #include "option_table.h"
 
 #include <errno.h>
@@ -337,6 +338,15 @@ static bool parse_stream_number(struct options *options, const char *text,
     return true;
 }
 
+static bool parse_hwdec(struct options *options, const char *text, struct options_error *error)
+{
+    struct error why;
+    options->raw.hwdec = text;
+    if (!strcmp(text, "none"))
+        options->raw.hwdec = NULL;
+    return hardware_find(text, &why) || options_refuse(error, "--hwdec '%s': %s", text, why.text);
+}
+
 static bool set_stream(struct options *options, int which, const char *text,
                        struct options_error *error)
 {
@@ -374,6 +384,8 @@ static bool set_stream(struct options *options, int which, const char *text,
         return parse_rate(options, text, error);
     case OPTION_STREAM:
         return parse_stream_number(options, text, error);
+    case OPTION_HWDEC:
+        return parse_hwdec(options, text, error);
     default:
         return video_raw_find(text, &options->raw) ||
                options_refuse(error, "unknown format '%s'; formats: %s", text, video_raw_names);
@@ -692,6 +704,7 @@ static bool set_checked(struct options *options, int which, const char *text,
     case OPTION_FORMAT:
     case OPTION_RATE:
     case OPTION_STREAM:
+    case OPTION_HWDEC:
         return set_stream(options, which, text, error);
     case OPTION_START:
     case OPTION_FRAMES:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "source.h"
+#include "media/muxed.h"
 #include "messages.h"
 #include "option_table.h"
 
@@ -16,6 +17,8 @@ bool source_open(struct source *from)
             options->input);
     struct video_raw raw = options->raw;
     raw.goes_on = !options->strict && !options->step && !options->scenes;
+    raw.tell = message_file_warning;
+    raw.tell_user = (void *)(uintptr_t)options->input;
     if (!video_input_open(&from->input, options->input, &raw, &error))
         return message_file_error(options->input, &error);
 
@@ -24,6 +27,9 @@ bool source_open(struct source *from)
     from->format = video_input_format(from->input);
     if (raw.has_stream && !from->format->can_name_colours)
         return message_error("--stream is for containers, but %s is %s", options->input,
+                             from->format->text);
+    if (raw.hwdec && !from->format->can_name_colours)
+        return message_error("--hwdec is for containers, but %s is %s", options->input,
                              from->format->text);
 
     uint64_t first = options->start;
@@ -66,7 +72,9 @@ static struct cox_video_format target_pixel(const struct options *options,
                                             const struct cox_video_format *in)
 {
     const bool rgb = source_is_packed_rgb(in) || in->layout == COX_VIDEO_GBR;
-    const bool raw = options_want_raw(options);
+    const bool semi = options_want_raw(options) ||
+                      (options_want_finished(options) &&
+                       muxed_interleaves(options->encoder, options->depth));
     struct cox_video_format out = {.layout = COX_VIDEO_PLANAR,
                                    .depth = options->depth,
                                    .chroma_x_log2 = in->chroma_x_log2,
@@ -78,13 +86,13 @@ static struct cox_video_format target_pixel(const struct options *options,
         return (struct cox_video_format){
             .layout = COX_VIDEO_RGBA, .depth = options->depth, .range = COX_RANGE_FULL};
 
-    if (rgb || raw)
+    if (rgb || semi)
         out.chroma_x_log2 = out.chroma_y_log2 = 1;
-    if ((rgb || raw) && !in->chroma_x_log2)
+    if ((rgb || semi) && !in->chroma_x_log2)
         out.chroma_location = COX_CHROMA_LEFT;
-    if (raw)
+    if (semi)
         out.layout = COX_VIDEO_SEMI_PLANAR;
-    out.msb_aligned = options->to == OUTPUT_P010;
+    out.msb_aligned = semi && out.depth > 8;
     return out;
 }
 
