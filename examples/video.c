@@ -2,7 +2,8 @@
  *   cc video.c $(pkg-config --cflags --libs coxswain sdl2 libavformat libavcodec libavutil) &&
  *       ./a.out FILM
  * Keys: left and right seek by ten seconds, q ends. With a second FILE the mapped frames are
- * written there instead, as raw yuv420p.
+ * written there instead, as raw yuv420p. `--hwdec NAME` before FILM lets a device decode (auto,
+ * cuda, vaapi, ...); if it fails, software goes on behind the last frame.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <SDL.h>
 #include <coxswain/coxswain.h>
@@ -12,7 +13,11 @@
 
 struct player {
     AVFormatContext *film;
+    const AVCodec *codec;
     AVCodecContext *decoder;
+    const char *hwdec; /* the device that decodes; NULL = none */
+    int64_t sent;      /* the time of the last frame; INT64_MIN = there was none */
+    int64_t skip;      /* frames up to this time were mapped before */
     int video;
     AVPacket *packet;
     AVFrame *decoded, *mapped;
@@ -27,30 +32,44 @@ struct player {
     bool quit;
 };
 
-static int open_film(struct player *p, const char *path)
+static int open_decoder(struct player *p)
 {
-    const AVCodec *codec;
-    int code = avformat_open_input(&p->film, path, NULL, NULL);
-    if (code >= 0)
-        code = avformat_find_stream_info(p->film, NULL);
-    if (code >= 0)
-        code = p->video = av_find_best_stream(p->film, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
-    if (code < 0)
-        return code;
-
-    p->decoder = avcodec_alloc_context3(codec);
-    p->packet = av_packet_alloc();
-    p->decoded = av_frame_alloc();
-    p->mapped = av_frame_alloc();
-    if (!p->decoder || !p->packet || !p->decoded || !p->mapped)
+    p->decoder = avcodec_alloc_context3(p->codec);
+    if (!p->decoder)
         return AVERROR(ENOMEM);
 
-    code = avcodec_parameters_to_context(p->decoder, p->film->streams[p->video]->codecpar);
+    int code = avcodec_parameters_to_context(p->decoder, p->film->streams[p->video]->codecpar);
     p->decoder->thread_count = 0;
     cox_av_map_attach(&p->map, p->decoder); /* it decodes into memory that the devices read */
     if (code < 0)
         return code;
-    return avcodec_open2(p->decoder, codec, NULL);
+
+    if (p->hwdec) {
+        code = cox_av_map_attach_device(&p->map, p->decoder, p->codec, p->hwdec);
+        if (code < 0) {
+            fprintf(stderr, "%s: %s; decoded in software\n", p->hwdec, av_err2str(code));
+            p->hwdec = NULL;
+        }
+    }
+    return avcodec_open2(p->decoder, p->codec, NULL);
+}
+
+static int open_film(struct player *p, const char *path)
+{
+    int code = avformat_open_input(&p->film, path, NULL, NULL);
+    if (code >= 0)
+        code = avformat_find_stream_info(p->film, NULL);
+    if (code >= 0)
+        code = p->video = av_find_best_stream(p->film, AVMEDIA_TYPE_VIDEO, -1, -1, &p->codec, 0);
+    if (code < 0)
+        return code;
+
+    p->packet = av_packet_alloc();
+    p->decoded = av_frame_alloc();
+    p->mapped = av_frame_alloc();
+    if (!p->packet || !p->decoded || !p->mapped)
+        return AVERROR(ENOMEM);
+    return open_decoder(p);
 }
 
 static void write_raw(struct player *p, const AVFrame *frame)
@@ -139,15 +158,33 @@ static int map(struct player *p, const AVFrame *frame)
     return unless_empty(code);
 }
 
+/* The device has failed: go on in software, from the last key frame. */
+static int back_off(struct player *p, int why)
+{
+    fprintf(stderr, "%s: %s; decoded in software from here on\n", p->hwdec, av_err2str(why));
+    p->hwdec = NULL;
+    p->skip = p->sent;
+    avcodec_free_context(&p->decoder);
+
+    const int code = av_seek_frame(p->film, p->video, p->sent, AVSEEK_FLAG_BACKWARD);
+    return code < 0 ? code : open_decoder(p);
+}
+
 static int decode(struct player *p, const AVPacket *packet)
 {
     int code = avcodec_send_packet(p->decoder, packet);
     while (code >= 0 && !p->quit && (code = avcodec_receive_frame(p->decoder, p->decoded)) >= 0) {
-        code = map(p, p->decoded);
+        const int64_t time = p->decoded->best_effort_timestamp;
+        if (time > p->skip || time == AV_NOPTS_VALUE) {
+            code = map(p, p->decoded);
+            if (code >= 0)
+                p->sent = time;
+        }
         av_frame_unref(p->decoded);
     }
 
-    return unless_empty(code);
+    code = unless_empty(code);
+    return code < 0 && code != AVERROR_INVALIDDATA && p->hwdec ? back_off(p, code) : code;
 }
 
 static void seek(struct player *p)
@@ -157,21 +194,26 @@ static void seek(struct player *p)
     avcodec_flush_buffers(p->decoder);
     cox_av_map_flush(&p->map);
     p->began = p->seek = 0;
+    p->sent = p->skip = INT64_MIN;
 }
 
 static int play(struct player *p)
 {
     int code = 0;
-    while (code >= 0 && !p->quit && av_read_frame(p->film, p->packet) >= 0) {
-        if (p->packet->stream_index == p->video)
-            code = decode(p, p->packet);
-        av_packet_unref(p->packet);
-        if (p->seek < 0 || p->seek > 0)
-            seek(p);
-    }
+    const char *hwdec;
+    do {
+        while (code >= 0 && !p->quit && av_read_frame(p->film, p->packet) >= 0) {
+            if (p->packet->stream_index == p->video)
+                code = decode(p, p->packet);
+            av_packet_unref(p->packet);
+            if (p->seek < 0 || p->seek > 0)
+                seek(p);
+        }
 
-    if (code >= 0 && !p->quit)
-        code = decode(p, NULL);
+        hwdec = p->hwdec;
+        if (code >= 0 && !p->quit)
+            code = decode(p, NULL);
+    } while (hwdec != p->hwdec); /* the device failed at the end */
     if (code >= 0 && !p->quit)
         code = map(p, NULL);
     return code;
@@ -179,11 +221,16 @@ static int play(struct player *p)
 
 int main(int argc, char **argv)
 {
-    struct player p = {0};
+    struct player p = {.sent = INT64_MIN, .skip = INT64_MIN};
+    if (argc > 2 && !strcmp(argv[1], "--hwdec")) {
+        p.hwdec = argv[2];
+        argc -= 2;
+        argv += 2;
+    }
     if (argc > 2)
         p.raw = fopen(argv[2], "wb");
     if (argc < 2 || (argc > 2 && !p.raw))
-        return fprintf(stderr, "usage: player FILM [RAW.yuv]\n"), 2;
+        return fprintf(stderr, "usage: player [--hwdec NAME] FILM [RAW.yuv]\n"), 2;
 
     int code = cox_av_error(cox_runtime_create(NULL, &p.runtime));
     if (code >= 0)

@@ -34,7 +34,9 @@ extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavutil/frame.h>
 #include <libavutil/hdr_dynamic_metadata.h>
+#include <libavutil/hwcontext.h>
 #include <libavutil/mastering_display_metadata.h>
+#include <libavutil/pixdesc.h>
 #include <libavutil/pixfmt.h>
 
 /* ---- Formats and colours ---- */
@@ -764,7 +766,8 @@ struct cox_av_map {
     struct cox_av_pool *pool;
     unsigned pending; /* frames that were sent and not received */
     bool ended;
-    struct cox_dolby_frame dolby; /* metadata of the last frame */
+    enum AVPixelFormat device_format; /* of a decoder's device; AV_PIX_FMT_NONE = none is used */
+    struct cox_dolby_frame dolby;     /* metadata of the last frame */
     struct cox_hdr10plus_curve hdr10plus;
 };
 
@@ -804,6 +807,7 @@ static inline int cox_av_map_open(struct cox_av_map *map, cox_runtime *runtime,
 {
     memset(map, 0, sizeof *map);
     map->format = AV_PIX_FMT_NONE;
+    map->device_format = AV_PIX_FMT_NONE;
     map->pool = cox_av_pool_create(runtime);
     if (!map->pool)
         return AVERROR(ENOMEM);
@@ -833,6 +837,88 @@ static inline void cox_av_map_attach(struct cox_av_map *map, AVCodecContext *dec
     decoder->thread_safe_callbacks = 1;
 #pragma GCC diagnostic pop
 #endif
+}
+
+/* Choose the device's format. FFmpeg asks again without it if the device refuses the stream. */
+static inline enum AVPixelFormat cox_av_map_get_format_(AVCodecContext *decoder,
+                                                        const enum AVPixelFormat *formats)
+{
+    const struct cox_av_map *map = (const struct cox_av_map *)decoder->opaque;
+    const enum AVPixelFormat *software = formats;
+
+    for (const enum AVPixelFormat *f = formats; *f != AV_PIX_FMT_NONE; f++)
+        if (*f == map->device_format)
+            return *f;
+
+    while (*software != AV_PIX_FMT_NONE &&
+           av_pix_fmt_desc_get(*software)->flags & AV_PIX_FMT_FLAG_HWACCEL)
+        software++;
+    return *software;
+}
+
+/* Let a device decode, for example "cuda" (NVDEC) or "vaapi": a name that FFmpeg's
+ * av_hwdevice_find_type_by_name knows. "auto" takes the first one that opens. Call this after
+ * cox_av_map_attach and before avcodec_open2. `codec` is the decoder's; one of FFmpeg's own decoders
+ * is needed ("av1", not "libdav1d").
+ *
+ * Send the decoded frames as they are: cox_av_send_frame transfers them to memory of the pool. If
+ * the device refuses the stream, FFmpeg decodes in software without an error. If it fails later,
+ * avcodec_receive_frame or cox_av_send_frame returns an error other than AVERROR_INVALIDDATA. Then
+ * open another decoder without a device, and seek (see examples/video.c).
+ *
+ * Errors, after which the decoder works in software:
+ *   AVERROR(EINVAL)  FFmpeg knows no such device
+ *   AVERROR(ENOSYS)  the decoder cannot use such a device
+ * Also those of av_hwdevice_ctx_create. */
+static inline int cox_av_map_attach_device(struct cox_av_map *map, AVCodecContext *decoder,
+                                           const AVCodec *codec, const char *name)
+{
+    const enum AVHWDeviceType wanted = av_hwdevice_find_type_by_name(name);
+    const bool any = !strcmp(name, "auto");
+    int code = AVERROR(ENOSYS);
+
+    if (wanted == AV_HWDEVICE_TYPE_NONE && !any)
+        return AVERROR(EINVAL);
+
+    for (int i = 0; code < 0; i++) {
+        const AVCodecHWConfig *config = avcodec_get_hw_config(codec, i);
+        if (!config)
+            return code;
+        if (!(config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_DEVICE_CTX) ||
+            (!any && config->device_type != wanted))
+            continue;
+
+        code = av_hwdevice_ctx_create(&decoder->hw_device_ctx, config->device_type, NULL, NULL, 0);
+        if (code >= 0)
+            map->device_format = config->pix_fmt;
+    }
+
+    decoder->get_format = cox_av_map_get_format_;
+    decoder->extra_hw_frames = 2; /* the application's, and one that is transferred */
+    decoder->thread_count = 1;    /* the device does the work */
+    return 0;
+}
+
+/* Transfer a frame of a device to memory of the pool. The caller frees *out, also after an
+ * error. */
+static inline int cox_av_download_(struct cox_av_map *map, const AVFrame *frame, AVFrame **out)
+{
+    AVFrame *to = av_frame_alloc();
+
+    *out = to;
+    if (!to)
+        return AVERROR(ENOMEM);
+
+    to->format = ((const AVHWFramesContext *)(const void *)frame->hw_frames_ctx->data)->sw_format;
+    to->width = frame->width;
+    to->height = frame->height;
+
+    int code = cox_av_pool_get(map->pool, to, to->width, to->height);
+    if (code >= 0)
+        code = av_hwframe_transfer_data(to, frame, 0);
+    if (code >= 0)
+        code = av_frame_copy_props(to, frame);
+    return code;
 }
 
 static inline void cox_av_sent_free_(struct cox_av_sent_ *sent)
@@ -881,7 +967,8 @@ static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame
 
 /* Send a frame. The map keeps a reference to it until it has been mapped. NULL = no more frames
  * follow. Blocks as cox_video_stream_send does. A frame with Dolby Vision's metadata is mapped as
- * cox_av_dolby says. COX_OPERATOR_HDR10PLUS uses the curve of cox_av_hdr10plus.
+ * cox_av_dolby says. COX_OPERATOR_HDR10PLUS uses the curve of cox_av_hdr10plus. A frame in a
+ * device's memory is transferred first, which blocks.
  *
  * Errors:
  *   AVERROR(EAGAIN)  Too many frames were sent and not received. Receive one first.
@@ -891,7 +978,8 @@ static inline int cox_av_sent_make_(struct cox_av_map *map, const AVFrame *frame
  *   AVERROR_INVALIDDATA  See cox_av_dolby.
  *   AVERROR(EINVAL)  The frame cannot be mapped to the format and size of the map.
  *   AVERROR_EXIT     The stream was cancelled.
- *   AVERROR(ENOMEM), AVERROR_EXTERNAL */
+ *   AVERROR(ENOMEM), AVERROR_EXTERNAL
+ * Also those of av_hwframe_transfer_data. */
 static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame)
 {
     struct cox_video_image in, out;
@@ -905,6 +993,16 @@ static inline int cox_av_send_frame(struct cox_av_map *map, const AVFrame *frame
         return AVERROR_EOF;
     if (map->pending > COX_IN_FLIGHT_MAX)
         return AVERROR(EAGAIN);
+
+    if (frame->hw_frames_ctx) {
+        AVFrame *here = NULL;
+        int transferred = cox_av_download_(map, frame, &here);
+
+        if (transferred >= 0)
+            transferred = cox_av_send_frame(map, here);
+        av_frame_free(&here);
+        return transferred;
+    }
 
     const int reshapes = cox_av_dolby(frame, &map->dolby);
     const struct cox_video_reshape *reshape = reshapes > 0 ? &map->dolby.reshape : NULL;

@@ -185,6 +185,80 @@ Test(libav, frames_of_the_pool_are_not_copied_and_give_what_others_give)
     map = (struct cox_av_map){0};
 }
 
+/* Memory for such frames in an OpenCL device of libavutil; NULL = there is none. */
+static AVBufferRef *make_device_memory(const AVFrame *from)
+{
+    AVBufferRef *device = NULL;
+    av_log_set_level(AV_LOG_QUIET);
+    if (av_hwdevice_ctx_create(&device, AV_HWDEVICE_TYPE_OPENCL, NULL, NULL, 0) < 0)
+        return NULL;
+    AVBufferRef *frames = av_hwframe_ctx_alloc(device);
+    AVHWFramesContext *about = (AVHWFramesContext *)(void *)frames->data;
+    about->format = AV_PIX_FMT_OPENCL;
+    about->sw_format = from->format;
+    about->width = from->width;
+    about->height = from->height;
+    av_buffer_unref(&device);
+    if (av_hwframe_ctx_init(frames) < 0)
+        av_buffer_unref(&frames);
+    return frames;
+}
+
+/* The frame as a decoder would leave it there. */
+static AVFrame *put_on_device(AVBufferRef *memory, const AVFrame *from)
+{
+    AVFrame *to = av_frame_alloc();
+    cr_assert_geq(av_hwframe_get_buffer(memory, to, 0), 0);
+    cr_assert_geq(av_hwframe_transfer_data(to, from, 0), 0);
+    cr_assert_geq(av_frame_copy_props(to, from), 0);
+    return to;
+}
+
+Test(libav, frames_in_the_memory_of_a_device_are_transferred_once)
+{
+    struct cox_av_map other;
+    AVFrame *frames[FRAMES], *away[FRAMES], *results[FRAMES], *expected[FRAMES];
+    frame->format = AV_PIX_FMT_YUV420P16LE; /* libavutil has no 10 bits in OpenCL */
+    AVBufferRef *memory = make_device_memory(frame);
+    if (!memory)
+        cr_skip_test("skipped, because libavutil finds no OpenCL device for such frames");
+    for (unsigned n = 0; n < FRAMES; n++) {
+        frames[n] = make_frame(n);
+        frames[n]->format = frame->format;
+        frames[n]->crop_left = 2;
+        frames[n]->crop_bottom = 4;
+        away[n] = put_on_device(memory, frames[n]);
+    }
+    open_map(NULL);
+    cr_assert_eq(cox_av_map_open(&other, runtime, NULL, NULL), 0);
+    map_all(&map, away, results);
+    map_all(&other, frames, expected);
+    cr_expect_eq(info_of(&map).bytes_copied_in, 0);
+    for (int n = 0; n < FRAMES; n++)
+        for (int row = 0; row < HEIGHT - 4; row++)
+            cr_expect_eq(memcmp(results[n]->data[0] + (ptrdiff_t)row * results[n]->linesize[0],
+                                expected[n]->data[0] + (ptrdiff_t)row * expected[n]->linesize[0], WIDTH - 2),
+                         0, "frame %d, row %d", n, row);
+    cox_av_map_close(&other);
+    free_frames(results);
+    free_frames(expected);
+    free_frames(away);
+    free_frames(frames);
+    av_buffer_unref(&memory);
+}
+
+Test(libav, a_decoder_stays_in_software_if_there_is_no_such_device)
+{
+    const AVCodec *codec = avcodec_find_decoder(AV_CODEC_ID_FFV1);
+    AVCodecContext *decoder = avcodec_alloc_context3(codec);
+    open_map(NULL);
+    cox_av_map_attach(&map, decoder);
+    cr_expect_eq(cox_av_map_attach_device(&map, decoder, codec, "nonsense"), AVERROR(EINVAL));
+    cr_expect_eq(cox_av_map_attach_device(&map, decoder, codec, "drm"), AVERROR(ENOSYS));
+    cr_expect(!decoder->hw_device_ctx && decoder->get_format != cox_av_map_get_format_);
+    avcodec_free_context(&decoder);
+}
+
 Test(libav, a_mapped_frame_says_that_it_is_sdr)
 {
     add_light(1000);
