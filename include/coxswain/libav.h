@@ -858,13 +858,13 @@ static inline enum AVPixelFormat cox_av_map_get_format_(AVCodecContext *decoder,
 
 /* Let a device decode, for example "cuda" (NVDEC) or "vaapi": a name that FFmpeg's
  * av_hwdevice_find_type_by_name knows. "auto" takes the first one that opens. Call this after
- * cox_av_map_attach and before avcodec_open2. `codec` is the decoder's; one of FFmpeg's own decoders
- * is needed ("av1", not "libdav1d").
+ * cox_av_map_attach and before avcodec_open2. `codec` is the decoder's. It must be one of FFmpeg's
+ * own decoders ("av1", not "libdav1d").
  *
- * Send the decoded frames as they are: cox_av_send_frame transfers them to memory of the pool. If
- * the device refuses the stream, FFmpeg decodes in software without an error. If it fails later,
- * avcodec_receive_frame or cox_av_send_frame returns an error other than AVERROR_INVALIDDATA. Then
- * open another decoder without a device, and seek (see examples/video.c).
+ * cox_av_send_frame transfers the decoded frames to memory of the pool. If the device refuses the
+ * stream, FFmpeg decodes in software without an error. If it fails later, avcodec_receive_frame or
+ * cox_av_send_frame returns an error other than AVERROR_INVALIDDATA. Then open another decoder
+ * without a device, and seek (see examples/video.c).
  *
  * Errors, after which the decoder works in software:
  *   AVERROR(EINVAL)  FFmpeg knows no such device

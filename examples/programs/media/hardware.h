@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-/* Whether `hwdec` is none, auto, or NAME[:DEVICE] with a name that libavutil knows. If not, `error`
- * lists the names. */
+/* Whether `hwdec` is "none", "auto", or NAME[:DEVICE] with a name that libavutil knows. If not,
+ * `error` lists the names. */
 bool hardware_find(const char *hwdec, struct error *error);
 
 /* Print the devices, whether they open here, and what they decode and encode. */

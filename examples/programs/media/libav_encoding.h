@@ -13,7 +13,7 @@
 /* Whether a device does the work. */
 bool libav_encoder_is_hardware(const AVCodec *codec);
 
-/* Whether the encoder takes frames of 4:2:0 with so many bits only with Cb and Cr interleaved. */
+/* Whether the encoder takes frames of 4:2:0 with `depth` bits only with Cb and Cr interleaved. */
 bool libav_encoder_interleaves(const AVCodec *codec, uint32_t depth);
 
 /* Before avcodec_open2, if the encoder takes only frames of its device: open the device, and make

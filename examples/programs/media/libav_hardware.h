@@ -82,8 +82,8 @@ struct libav_hardware {
     bool ends;
 };
 
-/* Open the first of the wanted devices that can decode this codec. NULL: there is none left. The
- * thread runs from here on. */
+/* Open the next of the wanted devices that can decode this codec. NULL: no other one can. The thread
+ * runs from here on. */
 struct libav_hardware *libav_hardware_open(struct libav *libav, const AVCodec *usual,
                                            struct libav_devices *wanted);
 

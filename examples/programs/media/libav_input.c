@@ -19,42 +19,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* About what decoding needs: bytes for each pixel, and frames besides those of the threads. An H.264
- * or HEVC decoder holds up to 7 frames of 8K, and a few are lent. */
-enum { PIXEL_BYTES = 4, HELD_FRAMES = 10 };
-
-/* The decoder's threads: 0 = one per core. Each thread needs a frame, so that a small file with
- * large frames gets fewer threads. */
-static int threads_for(const struct libav *libav)
-{
-    const AVCodecParameters *about = libav->container->streams[libav->stream]->codecpar;
-    const uint64_t pixels = (uint64_t)about->width * (uint64_t)about->height;
-    const uint64_t frames = libav->memory_max / (PIXEL_BYTES * (pixels + 1));
-    if (frames >= HELD_FRAMES + machine_cpus())
-        return 0;
-    return frames > HELD_FRAMES ? (int)(frames - HELD_FRAMES) : 1;
-}
-
 static void limit_memory(struct video_input *input)
 {
     struct libav *libav = input->state;
     libav->memory_max = memory_limit(input->format.file_bytes, input->memory_max);
-    libav->pixels_max = least(libav->memory_max / (PIXEL_BYTES * HELD_FRAMES), VIDEO_PIXELS_MAX);
-}
-
-static void configure(struct libav *libav)
-{
-    libav->decoder->thread_count = threads_for(libav);
-    libav->decoder->err_recognition = AV_EF_CRCCHECK;
-    libav->decoder->max_pixels = (int64_t)libav->pixels_max;
-    libav->decoder->opaque = libav;
-    libav->decoder->get_buffer2 = libav_get_buffer;
-#if LIBAVCODEC_VERSION_MAJOR < 60 /* later versions always assume it */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-    libav->decoder->thread_safe_callbacks = 1;
-#pragma GCC diagnostic pop
-#endif
+    libav->pixels_max = least(libav->memory_max / (LIBAV_PIXEL_BYTES * LIBAV_HELD_FRAMES),
+                              VIDEO_PIXELS_MAX);
 }
 
 /* Covers are streams of libavformat, but no video tracks. */
@@ -69,26 +39,6 @@ static void read_crop(struct libav *libav)
 
     if (!matroska_crop(libav->path, video, &libav->crop))
         libav->crop = (struct matroska_crop){0};
-}
-
-bool libav_open_decoder(struct libav *libav, struct error *error)
-{
-    struct libav_hardware *hardware = libav->hardware;
-    const AVCodec *codec = hardware ? hardware->codec : libav->codec;
-    libav->decoder = lib.avcodec_alloc_context3(codec);
-    if (!libav->decoder)
-        return error_set(error, "out of memory");
-
-    int code =
-        lib.avcodec_parameters_to_context(libav->decoder,
-                                          libav->container->streams[libav->stream]->codecpar);
-    configure(libav);
-    if (hardware && !libav_hardware_attach(hardware, libav->decoder))
-        return error_set(error, "out of memory");
-
-    if (code >= 0)
-        code = lib.avcodec_open2(libav->decoder, codec, NULL);
-    return code >= 0 || libav_fail("its video cannot be decoded", code, error);
 }
 
 static bool open_decoder(struct video_input *input, const struct libav_named *named,
@@ -187,7 +137,7 @@ static void refuse_hardware(const struct libav *libav, struct libav_devices *wan
                          *hardware->why ? hardware->why : "it does not decode the first frame");
 }
 
-/* Open the input with the next device that is wanted, or in software if there is none left. False,
+/* Open the input with the next device that is wanted, or in software after the last one. False,
  * and `*again`, if the device cannot decode it. */
 static bool open_with(struct video_input *input, struct libav_devices *wanted, bool *again,
                       struct error *error)

@@ -20,6 +20,10 @@
 /* Some damage before the first frame is usual: a recording may begin anywhere in a stream. */
 enum { LIBAV_DAMAGED_MAX = 1000 };
 
+/* About what decoding needs: bytes for each pixel, and frames besides those of the threads. An H.264
+ * or HEVC decoder holds up to 7 frames of 8K, and a few are lent. */
+enum { LIBAV_PIXEL_BYTES = 4, LIBAV_HELD_FRAMES = 10 };
+
 /* Frames that are lent at once. */
 enum { LIBAV_LENT_MAX = 32 };
 
@@ -97,7 +101,7 @@ static inline const void *libav_frame_data(const AVFrame *frame, enum AVFrameSid
     return found && found->size >= bytes ? found->data : NULL;
 }
 
-/* --- libav_input.c ---------------------------------------------------------------------------- */
+/* --- libav_decoder.c -------------------------------------------------------------------------- */
 
 /* Open a decoder: the hardware's if there is one, else the software's. */
 bool libav_open_decoder(struct libav *libav, struct error *error);
@@ -180,9 +184,6 @@ bool libav_notice(struct video_input *input, uint32_t n, char *text, size_t byte
 /* --- libav_lend.c ----------------------------------------------------------------------------- */
 
 extern const struct video_lender libav_lender;
-
-/* An AVCodecContext.get_buffer2 whose `opaque` is a struct libav. */
-int libav_get_buffer(AVCodecContext *decoder, AVFrame *frame, int flags);
 
 /* --- libav_colours.c -------------------------------------------------------------------------- */
 

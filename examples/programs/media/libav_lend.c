@@ -8,15 +8,6 @@
 
 #include <string.h>
 
-int libav_get_buffer(AVCodecContext *decoder, AVFrame *frame, int flags)
-{
-    struct libav *libav = decoder->opaque;
-    struct cox_av_pool *pool = atomic_load(&libav->pool);
-    if (pool && frame->format == libav->samples)
-        return cox_av_pool_get_buffer2(pool, decoder, frame, flags);
-    return lib.avcodec_default_get_buffer2(decoder, frame, flags);
-}
-
 /* The decoder has allocated frames already, and expects others with the same pitches. */
 static bool lend(struct video_input *input, cox_runtime *runtime, size_t pitch_bytes[])
 {

@@ -36,12 +36,13 @@ struct muxed_params {
 };
 
 /* Open the encoder, look at what to copy, and start a file. The frames in `format` are planes of
- * Y', Cb and Cr, or as muxed_interleaves says, of SDR and BT.709 unless `colours` names PQ or BT.2020. They come at `rate` if
- * there is no `tick`. On failure, `*out` is NULL. A file that exists is not touched. */
+ * Y', Cb and Cr, or as muxed_interleaves says. They are of SDR and BT.709 unless `colours` names PQ
+ * or BT.2020. They come at `rate` if there is no `tick`. On failure, `*out` is NULL. A file that
+ * exists is not touched. */
 bool muxed_open(struct muxed_file **out, const char *path, const struct muxed_params *params,
                 const struct video_format *format, struct error *error);
 
-/* Whether the encoder takes frames of 4:2:0 with so many bits only with Cb and Cr interleaved. False
+/* Whether the encoder takes frames of 4:2:0 with `depth` bits only with Cb and Cr interleaved. False
  * if there is no such encoder; NULL = the default one. */
 bool muxed_interleaves(const char *encoder, uint32_t depth);
 

@@ -102,7 +102,7 @@ static bool set_options(AVCodecContext *encoder, const struct muxed_params *para
 
 /* --- The encoder ------------------------------------------------------------------------------ */
 
-/* The encoder of this name, with or without options behind it; NULL = there is none. */
+/* The encoder of this name, with or without options behind it. NULL = not found. */
 static const AVCodec *find_named(const char *encoder)
 {
     char name[NAME_BYTES];

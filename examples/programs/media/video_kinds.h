@@ -61,9 +61,9 @@ struct video_reader {
 
 struct video_input {
     const struct video_reader *reader;
-    const char *path;         /* during open only */
-    const uint32_t *stream;   /* during open only: of struct video_raw; NULL = the best one */
-    const char *hwdec;        /* during open only: of struct video_raw */
+    const char *path;       /* during open only */
+    const uint32_t *stream; /* during open only: of struct video_raw; NULL = the best one */
+    const char *hwdec;      /* during open only: of struct video_raw */
     void (*tell)(void *user, const char *what); /* of struct video_raw; NULL = nobody listens */
     void *tell_user;
     int watch_fd;             /* of the file; -1 = it is not watched */

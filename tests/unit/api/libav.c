@@ -185,7 +185,7 @@ Test(libav, frames_of_the_pool_are_not_copied_and_give_what_others_give)
     map = (struct cox_av_map){0};
 }
 
-/* Memory for such frames in an OpenCL device of libavutil; NULL = there is none. */
+/* Memory for such frames in an OpenCL device of libavutil. NULL = not available. */
 static AVBufferRef *make_device_memory(const AVFrame *from)
 {
     AVBufferRef *device = NULL;

@@ -1,6 +1,5 @@
-/* Decoding by a device, without one. A scripted device stands between this program and libavcodec: a decoder in software
- * makes its frames, which are in "the device's memory" until they are transferred. It refuses or fails where a test
- * wants.
+/* Decoding by a scripted device. Its functions replace some of libavcodec and libavutil. A decoder in software makes
+ * its frames, which count as the device's until they are transferred. It refuses or fails where a test wants.
  *
  * What must hold: the frames are those of software, none is lost or repeated, and one line says what happened.
  *
@@ -66,7 +65,7 @@ static int open_device(AVBufferRef **out, enum AVHWDeviceType type, const char *
     return 0;
 }
 
-/* libavcodec asks for the format; the program wants the device's. The decoder in software goes on without it. */
+/* libavcodec asks for the format; the program wants the device's. The decoder in software continues without it. */
 static enum AVPixelFormat choose_software(AVCodecContext *decoder, const enum AVPixelFormat *formats)
 {
     while (real.av_pix_fmt_desc_get(*formats)->flags & AV_PIX_FMT_FLAG_HWACCEL)
