@@ -280,7 +280,7 @@ enum video_read libav_decode(struct video_input *input, struct error *error)
     int code;
     while ((code = libav_receive(libav))) {
         if (code == LIBAV_HARDWARE_FAILED)
-            return libav_go_on_in_software(input, error);
+            return libav_fail_frame(input, libav->hardware->why, 0, error);
         const enum video_read result = handle_no_frame(input, code, error);
         if (result != VIDEO_READ_FRAME)
             return result;

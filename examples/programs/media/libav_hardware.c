@@ -294,7 +294,7 @@ static int pop(struct libav_hardware *hardware, AVFrame *frame)
         lib.av_strerror(entry->cause, text, sizeof text);
         snprintf(hardware->why, sizeof hardware->why, "a frame cannot be transferred: %s", text);
     }
-    hardware->closed = hardware->failed = true;
+    hardware->closed = hardware->failed = hardware->stopped = true;
     return code;
 }
 
@@ -320,9 +320,10 @@ int libav_receive_frame(struct libav *libav, AVFrame *frame)
     while (!hardware->closed && queued(hardware) < hardware->ahead)
         if (!pull(hardware, libav->decoder))
             return AVERROR(EAGAIN);
-    if (!queued(hardware))
-        return hardware->failed ? LIBAV_HARDWARE_FAILED : AVERROR_EOF;
-    return pop(hardware, frame);
+    if (queued(hardware))
+        return pop(hardware, frame);
+    hardware->stopped = hardware->failed; /* a seek has emptied the queue */
+    return hardware->failed ? LIBAV_HARDWARE_FAILED : AVERROR_EOF;
 }
 
 void libav_flush(struct libav *libav)

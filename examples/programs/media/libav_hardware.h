@@ -71,6 +71,7 @@ struct libav_hardware {
     uint32_t ahead;            /* entries that are queued before the first one is given out */
     bool closed;               /* nothing follows what is queued: the end, or a failure */
     bool failed;               /* the last entry is the failure, or will be */
+    bool stopped;              /* the failure was given out */
     char why[LIBAV_WHY_BYTES]; /* the failure; "" = none */
 
     struct libav *libav;

@@ -138,7 +138,8 @@ void libav_note_frame(struct video_input *input, uint64_t frame, const char *how
  * LIBAV_HARDWARE_FAILED. */
 int libav_receive(struct libav *libav);
 
-/* Decode the next frame into `frame`. */
+/* Decode the next frame into `frame`. If the hardware fails, this is an error, and
+ * `hardware->stopped` is set. */
 enum video_read libav_decode(struct video_input *input, struct error *error);
 
 /* --- libav_seek.c ----------------------------------------------------------------------------- */
@@ -149,10 +150,6 @@ bool libav_seek(struct video_input *input, uint64_t frame, enum video_read *resu
 bool libav_after(struct video_input *input, double seconds, uint64_t *frame,
                  enum video_read *result, struct error *error);
 bool libav_count(struct video_input *input, uint64_t *frames, struct error *error);
-
-/* The hardware has failed behind the frame that was given out last. Go on in software: decode the
- * next frame into `frame`. */
-enum video_read libav_go_on_in_software(struct video_input *input, struct error *error);
 
 /* Decode the next frame of the film into `frame`, wherever decoding started. */
 enum video_read libav_decode_next(struct video_input *input, struct error *error);

@@ -153,7 +153,7 @@ static enum video_read decode_between(struct video_input *input, const struct li
         enum video_read result = VIDEO_READ_END;
         if (begin_at(libav, access))
             result = decode_to(input, frame, any, error);
-        if (result != VIDEO_READ_END || !libav->hardware || !libav->hardware->failed)
+        if (result != VIDEO_READ_END || !libav->hardware || !libav->hardware->stopped)
             return result;
         if (!use_software(input, error))
             return VIDEO_READ_ERROR;
@@ -196,25 +196,6 @@ static enum video_read decode_from(struct video_input *input, uint64_t frame, st
     return VIDEO_READ_ERROR;
 }
 
-enum video_read libav_decode_next(struct video_input *input, struct error *error)
-{
-    const struct libav *libav = input->state;
-    const uint64_t next = input->next_frame;
-    enum video_read result = VIDEO_READ_FRAME;
-
-    if (!libav->waiting)
-        result = libav_decode(input, error);
-    if (!libav->sought || next >= libav->index.frame_count || result == VIDEO_READ_CANCELLED ||
-        result == VIDEO_READ_ERROR)
-        return result;
-
-    /* After seeking, the decoder may have skipped a frame, or reached the end too early. */
-    if (result == VIDEO_READ_FRAME &&
-        libav->frame->best_effort_timestamp == libav->index.times[next])
-        return result;
-    return decode_from(input, next, error);
-}
-
 /* Make the index, as need_index does. False: the stream has no index, or `*result` says why it
  * cannot be made. */
 static bool has_index(struct video_input *input, enum video_read *result, struct error *error)
@@ -225,8 +206,10 @@ static bool has_index(struct video_input *input, enum video_read *result, struct
     return indexed == LIBAV_INDEXED;
 }
 
-/* Frames after damage have other numbers than in the index, but the same times. */
-enum video_read libav_go_on_in_software(struct video_input *input, struct error *error)
+/* The hardware has failed behind the frame that was given out last. Go on in software: decode the
+ * next frame into `frame`. Frames after damage have other numbers than in the index, but the same
+ * times. */
+static enum video_read go_on_in_software(struct video_input *input, struct error *error)
 {
     struct libav *libav = input->state;
     const struct libav_index *index = &libav->index;
@@ -234,8 +217,6 @@ enum video_read libav_go_on_in_software(struct video_input *input, struct error 
     const int64_t before = input->frame.time;
     enum video_read result = VIDEO_READ_FRAME;
 
-    if (!input->next_frame) /* opening: the caller begins again */
-        return libav_fail_frame(input, libav->hardware->why, 0, error);
     if (!use_software(input, error))
         return VIDEO_READ_ERROR;
 
@@ -258,6 +239,27 @@ enum video_read libav_go_on_in_software(struct video_input *input, struct error 
     result = decode_from(input, frame, error);
     libav->dolby = dolby;
     return result;
+}
+
+enum video_read libav_decode_next(struct video_input *input, struct error *error)
+{
+    const struct libav *libav = input->state;
+    const uint64_t next = input->next_frame;
+    enum video_read result = VIDEO_READ_FRAME;
+
+    if (!libav->waiting)
+        result = libav_decode(input, error);
+    if (result == VIDEO_READ_ERROR && libav->hardware && libav->hardware->stopped)
+        result = go_on_in_software(input, error);
+    if (!libav->sought || next >= libav->index.frame_count || result == VIDEO_READ_CANCELLED ||
+        result == VIDEO_READ_ERROR)
+        return result;
+
+    /* After seeking, the decoder may have skipped a frame, or reached the end too early. */
+    if (result == VIDEO_READ_FRAME &&
+        libav->frame->best_effort_timestamp == libav->index.times[next])
+        return result;
+    return decode_from(input, next, error);
 }
 
 bool libav_seek(struct video_input *input, uint64_t frame, enum video_read *result,
