@@ -895,7 +895,7 @@ static inline int cox_av_map_attach_device(struct cox_av_map *map, AVCodecContex
 
     decoder->get_format = cox_av_map_get_format_;
     decoder->extra_hw_frames = 2; /* the application's, and one that is transferred */
-    decoder->thread_count = 1;    /* the device does the work */
+    decoder->thread_count = 4;    /* with one, the device waits for the next frame */
     return 0;
 }
 

@@ -164,7 +164,7 @@ bool libav_hardware_attach(struct libav_hardware *hardware, AVCodecContext *deco
     decoder->hw_device_ctx = lib.av_buffer_ref(hardware->device);
     decoder->get_format = choose_format;
     decoder->extra_hw_frames = LIBAV_HARDWARE_AHEAD + 1; /* the queue's, and `decoded` */
-    decoder->thread_count = 1;                           /* the device does the work */
+    decoder->thread_count = LIBAV_HARDWARE_THREADS;
     return decoder->hw_device_ctx;
 }
 

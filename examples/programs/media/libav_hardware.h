@@ -25,6 +25,10 @@ struct libav;
 /* Frames in the queue. More would only take memory: each is a whole frame in both memories. */
 enum { LIBAV_HARDWARE_AHEAD = 3 };
 
+/* The decoder's threads. They do not decode, but give the device frames in advance: with one, NVDEC
+ * waits for the next frame a tenth of the time. */
+enum { LIBAV_HARDWARE_THREADS = 4 };
+
 /* What libav_receive returns if the hardware failed. */
 #define LIBAV_HARDWARE_FAILED FFERRTAG('C', 'O', 'X', 'H')
 
