@@ -36,6 +36,11 @@ bool message_file_error(const char *path, const struct error *error)
     return false;
 }
 
+void message_file_warning(void *path, const char *what)
+{
+    (void)path, (void)what;
+}
+
 static void check_profile(const struct profile *profile)
 {
     CHECK(profile->shape.width >= 1 && profile->shape.width <= VIDEO_SIDE_MAX);
