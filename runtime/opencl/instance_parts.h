@@ -1,6 +1,6 @@
 /* A device instance: one device's part of one session. The parts that instance.c, slot.c, stage.c,
- * arguments.c, work_group.c, band.c, image.c, device_memory.c, device_buffer.c, frame_set.c, trial.c,
- * taint.c and job.c share. Only these files, cl.c and interop.c include it.
+ * arguments.c, work_group.c, band.c, image.c, device_memory.c, device_buffer.c, frame_set.c,
+ * trial.c, taint.c and job.c share. Only these files, cl.c and interop.c include it.
  *
  * An instance is made and destroyed on application threads and worker threads. While bands are
  * under way it is used with the engine lock held.
