@@ -26,7 +26,7 @@
  * (left-sited) or 1 1. The codes are limited to the range of a sample.
  *
  * Histogram: of every block of 2 x 2 pixels the largest R', G' or B' of the input, in COX_BINS
- * steps.
+ * steps. In 4:2:0 that is the one of the block's largest Y' with the block's own chroma sample.
  *
  * Black bars: each row has one colour. So a bar's rows are mapped in their first step, which is
  * stored in all columns: the same bits for less arithmetic. Bars are not counted.
@@ -325,6 +325,10 @@ static inline sums past_end(int x, int columns)
 #endif
 #endif
 
+/* A block of 2 x 2 pixels has one sample of Cb and Cr, which counts CHROMA_UNIT times. */
+#define SHARED_CHROMA (COX_IN_SUB_Y && !COX_HALVE && !COX_RESHAPE && !IN_RGBA)
+#define CHROMA_UNIT ((COX_IN_SITE == 1 ? 4 : 2) * (COX_IN_SITE == 2 ? 2 : 4))
+
 /* --- The operator --- */
 
 #include "video/lut.clh"
@@ -400,6 +404,12 @@ INLINE void reciprocals(real *x)
     FOUR(x[i] = MULADD(y[i], e[i], y[i]))
 }
 
+#if COX_WIDTH == 1
+#define ANY(condition) (condition)
+#else
+#define ANY(condition) any(condition)
+#endif
+
 /* The input of a block of four pixels besides its samples. */
 #define LOCAL (COX_MAP && COX_CURVE == 4)
 #if LOCAL
@@ -445,29 +455,53 @@ INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct vi
 #if COX_GAMUT == 2
 #include "video/hue.clh"
 #elif COX_GAMUT == 1
-/* The factor of c - y is y (u - K^2 y) / (u (u + (1 - 2 K) y)), u = y - min(c): one quotient. Black
- * or less becomes grey, because no other colour of that luminance is inside. Both factors of the
- * denominator are 2^-40 at least: smaller values are noise around black, and the product stays a
- * normal number. */
+/* The factor of c - y is f = y (u - K^2 y) / (u (u + (1 - 2 K) y)), u = y - min(c): one quotient.
+ * Black or less becomes grey, because no other colour of that luminance is inside. Both factors of
+ * the denominator are 2^-40 at least: smaller values are noise around black, and the product stays
+ * a normal number. Colours inside the knee keep their bits, so a vector of them skips the rest. */
 INLINE void compress_gamut(real *x, const struct video_params *k)
 {
     real y[4], u[4], d[4];
+    sint outside[4];
     FOUR(y[i] = LUMINANCE(x[3 * i], x[3 * i + 1], x[3 * i + 2]))
     FOUR(u[i] = det_max(y[i] - det_min(x[3 * i], det_min(x[3 * i + 1], x[3 * i + 2])),
                         REAL(0x1p-40f)))
+    FOUR(outside[i] = u[i] >= y[i] * REAL(k->gamut_knee))
+    if (!ANY((outside[0] | outside[1]) | (outside[2] | outside[3])))
+        return;
+
     FOUR(d[i] = u[i] * det_max(MULADD(y[i], REAL(k->gamut_rest), u[i]), REAL(0x1p-40f)))
     reciprocals(d);
     FOUR(d[i] = det_max(y[i] * MULADD(y[i], REAL(k->gamut_square), u[i]) * d[i], REAL(0.0f)))
-    FOUR(d[i] = PICK(u[i] < y[i] * REAL(k->gamut_knee), REAL(1.0f), d[i]))
-    SIX(x[i] = MULADD(x[i] - y[i / 3], d[i / 3], y[i / 3]))
-    SIX(x[i + 6] = MULADD(x[i + 6] - y[i / 3 + 2], d[i / 3 + 2], y[i / 3 + 2]))
+    FOUR(d[i] = PICK(outside[i], REAL(1.0f) - d[i], REAL(0.0f)))
+    SIX(x[i] = MULADD(y[i / 3] - x[i], d[i / 3], x[i]))
+    SIX(x[i + 6] = MULADD(y[i / 3 + 2] - x[i + 6], d[i / 3 + 2], x[i + 6]))
 
     /* a straight line to grey turns blue violet */
     FOUR(real *c = x + 3 * i;
-         const real blue = det_max(MULADD(c[0], REAL(-6.0f), c[2] - c[1]), REAL(0.0f)) *
-                           (REAL(1.0f) - d[i]);
+         const real blue = det_max(MULADD(c[0], REAL(-6.0f), c[2] - c[1]), REAL(0.0f)) * d[i];
          c[1] = MULADD(blue, REAL(0.23f), c[1]);
          c[2] = MULADD(blue, REAL(-0.8f), c[2]))
+}
+#endif
+
+#if COX_FADE
+/* Light over the middle of the range fades to white. The rest keeps its bits, so a vector without
+ * such light skips the quotient. m: the largest colours. */
+INLINE void fade(real *x, const real *m, const struct video_params *k)
+{
+    real over[4], w[4];
+    FOUR(over[i] = LUMINANCE(x[3 * i], x[3 * i + 1], x[3 * i + 2]) - REAL(k->fade))
+    if (!ANY((over[0] > REAL(0.0f)) | (over[1] > REAL(0.0f)) | (over[2] > REAL(0.0f)) |
+             (over[3] > REAL(0.0f))))
+        return;
+
+    FOUR(over[i] = det_max(over[i], REAL(0.0f)) * REAL(k->fade_speed))
+    FOUR(w[i] = over[i] + REAL(3.0f))
+    reciprocals(w);
+    FOUR(w[i] = over[i] * w[i])
+    SIX(x[i] = MULADD(m[i / 3] - x[i], w[i / 3], x[i]))
+    SIX(x[i + 6] = MULADD(m[i / 3 + 2] - x[i + 6], w[i / 3 + 2], x[i + 6]))
 }
 #endif
 
@@ -486,14 +520,7 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
     real m[4];
     FOUR(m[i] = det_max(det_max(x[3 * i], det_max(x[3 * i + 1], x[3 * i + 2])), REAL(0x1p-40f)))
 #if COX_FADE
-    real over[4], w[4];
-    FOUR(over[i] = LUMINANCE(x[3 * i], x[3 * i + 1], x[3 * i + 2]) - REAL(k->fade))
-    FOUR(over[i] = det_max(over[i], REAL(0.0f)) * REAL(k->fade_speed))
-    FOUR(w[i] = over[i] + REAL(3.0f))
-    reciprocals(w);
-    FOUR(w[i] = over[i] * w[i])
-    SIX(x[i] = MULADD(m[i / 3] - x[i], w[i / 3], x[i]))
-    SIX(x[i + 6] = MULADD(m[i / 3 + 2] - x[i + 6], w[i / 3 + 2], x[i + 6]))
+    fade(x, m, k);
 #endif
 #if COX_CURVE != 0
     real ratio[4];
@@ -1069,10 +1096,30 @@ static inline bool in_bar(int y, int reach, const struct video_params *k)
 #define BAR_REACH (COX_IN_SUB_Y ? 2 : 0)
 
 #if COX_ANALYSE
+/* The largest R', G' or B' of each block of 2 x 2 pixels. */
+#if SHARED_CHROMA
+INLINE real brightest(const struct source_row *upper, const struct source_row *lower, int x,
+                      bool edge, const struct video_params *k)
+{
+    const uns above = edge ? edge_pairs(upper->luma, x, k->width) : IN_PAIRS(upper->luma, x);
+    const uns below = edge ? edge_pairs(lower->luma, x, k->width) : IN_PAIRS(lower->luma, x);
+    const uns y = max(max(LEFT(above), RIGHT(above)), max(LEFT(below), RIGHT(below)));
+
+    const struct chroma c = chroma_samples(upper->chroma.near_u, upper->chroma.near_v, x / 2,
+                                           k->chroma_width, edge);
+    real s[3];
+    to_rgb(y, c.u * (sums)((sum)CHROMA_UNIT), c.v * (sums)((sum)CHROMA_UNIT), k, s);
+    return det_max(det_max(s[0], s[1]), s[2]);
+}
+#else
 INLINE real brightest(const real *s)
 {
-    return det_max(det_max(det_max(s[0], s[1]), det_max(s[2], s[3])), det_max(s[4], s[5]));
+    real most[6];
+    SIX(most[i] = det_max(s[i], s[6 + i]))
+    return det_max(det_max(det_max(most[0], most[1]), det_max(most[2], most[3])),
+                   det_max(most[4], most[5]));
 }
+#endif
 
 static inline sint bin_of(real x)
 {
@@ -1193,12 +1240,17 @@ video(__global const uchar *in_0,
         for (int x = begin_x; x < end_x; x += STEP) {
             /* or the first step */
             const bool edge = x + REACH >= k->width || x < (COX_IN_SITE == 1);
+#if COX_ANALYSE && SHARED_CHROMA
+            const real most = brightest(&upper_in, &lower_in, x, edge, k);
+#endif
+#if COX_MAP || !SHARED_CHROMA
             real s[12];
             read_row(&upper_in, x, edge, k, s);
             read_row(&lower_in, x, edge, k, s + 6);
             RESHAPE(s);
-#if COX_ANALYSE
-            const real most = det_max(brightest(s), brightest(s + 6));
+#if COX_ANALYSE && !SHARED_CHROMA
+            const real most = brightest(s);
+#endif
 #endif
 #if COX_MAP
             map_block(s, MODEL_AT(x), k);

@@ -895,10 +895,29 @@ bool ref_video_map(const struct ref_video *ref, const void *const in[COX_VIDEO_P
 
 /* --- The histogram ------------------------------------------------------------------------------------------------ */
 
+/* The same for 4:2:0, where a block has one sample of Cb and Cr, from the largest Y'. */
+static double shared_chroma_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x,
+                                   uint32_t y)
+{
+    uint32_t luma = 0;
+    double signal[3];
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t code = code_within(ref, in, 0, x + i % 2, y + i / 2);
+        luma = code > luma ? code : luma;
+    }
+    to_signal(ref,
+              (double[]){value_of(ref, 0, luma), chroma_sample(ref, in, 0, x / 2, y / 2),
+                         chroma_sample(ref, in, 1, x / 2, y / 2)},
+              signal);
+    return fmin(fmax(fmax(signal[0], fmax(signal[1], signal[2])), 0), 1);
+}
+
 static double block_signal(const struct ref_video *ref, const void *const in[COX_VIDEO_PLANES_MAX], uint32_t x,
                            uint32_t y)
 {
     double largest = 0;
+    if (ref->shape.in.chroma_y_log2 && !is_rgb(&ref->shape.in) && !ref->shape.scale && !ref->reshape)
+        return shared_chroma_signal(ref, in, x, y);
     for (uint32_t i = 0; i < 4; i++) {
         double signal[3];
         const uint32_t column = x + i % 2, row = y + i / 2;
