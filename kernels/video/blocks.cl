@@ -37,8 +37,10 @@
 /* The stops of two vectors of signals; overwrites `s`. */
 INLINE void stops_of(real *s, const struct video_params *k, float *stops)
 {
-    eotf(s, k);
-    primaries(s, k);
+    for (int i = 0; i < 2; i++) {
+        eotf(s + 3 * i, k);
+        primaries(s + 3 * i, k);
+    }
     SCATTER(local_stops(det_max(s[0], det_max(s[1], s[2]))), stops);
     SCATTER(local_stops(det_max(s[3], det_max(s[4], s[5]))), stops + COX_WIDTH);
 }
@@ -183,7 +185,7 @@ static inline void group_stops(__global const uchar *luma, __global const uchar 
         block_sums(luma, cb, cr, min(first_block + i, k->surround.width - 1), y0, last_row, k,
                    y + i, u + i, v + i);
     for (int i = 0; i < 2; i++)
-        rgb_signal(TO_REAL(GATHERED(y + i * COX_WIDTH)) * REAL(luma_share) * REAL(k->luma_scale),
+        rgb_signal(TO_REAL(GATHERED(y + i * COX_WIDTH)) * REAL(luma_share),
                    TO_REAL(GATHERED(u + i * COX_WIDTH)) * REAL(chroma_share),
                    TO_REAL(GATHERED(v + i * COX_WIDTH)) * REAL(chroma_share), k, s + 3 * i);
 #if COX_RESHAPE

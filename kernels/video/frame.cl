@@ -342,66 +342,76 @@ static inline sums past_end(int x, int columns)
 #endif
 
 /* A step is a block of two rows, in twelve vectors. The upper row has red, green and blue of its
- * even columns, then of its odd ones. The lower row follows in the same order. All of them are
- * computed in parallel, because a single chain of operations mostly waits for its own results. If
- * the lower row is missing, it is the upper one again. */
+ * even columns, then of its odd ones. The lower row follows in the same order. Three colours are
+ * computed in parallel, because a single chain of operations mostly waits for its own results. More
+ * would not fit in a CPU's registers. If the lower row is missing, it is the upper one again. */
+
+/* Light without negative parts, except for rounding, needs no sign: colours moved into the gamut,
+ * if their luminance is not negative. */
+#if COX_GAMUT && !COX_RESHAPE
+#define SIZE_OF(x) det_max(x, REAL(0.0f))
+#define WITH_SIGN_OF(x, size) (size)
+#else
+#define SIZE_OF(x) AS_REAL(AS_SINT(x) & SINT(0x7fffffff))
+#define WITH_SIGN_OF(x, size) AS_REAL(AS_SINT(size) | (AS_SINT(x) & SINT(0x80000000)))
+#endif
 
 #if COX_ENCODE == 2
 /* PQ (SMPTE ST 2084) of x, which is limited to 0 .. 1. Light below 2^-40 is black. */
 INLINE void encode(real *x, const struct video_params *k)
 {
-    real p[6], q[6];
-    SIX(p[i] = det_min(det_max(x[i], REAL(0x1p-40f)), REAL(1.0f)) * REAL(k->out_light))
-    SIX(p[i] = det_exp2(det_log2(det_max(p[i], REAL(0x1p-60f))) * REAL(0.1593017578f)))
-    SIX(q[i] = det_rcp(MULADD(p[i], REAL(18.6875f), REAL(1.0f))))
-    SIX(q[i] = q[i] * MULADD(p[i], REAL(18.8515625f), REAL(0.8359375f)))
-    SIX(x[i] = det_exp2(det_log2(q[i]) * REAL(78.84375f)))
+    real p[3], q[3];
+    THREE(p[i] = det_min(det_max(x[i], REAL(0x1p-40f)), REAL(1.0f)) * REAL(k->out_light))
+    THREE(p[i] = det_exp2(det_log2(det_max(p[i], REAL(0x1p-60f))) * REAL(0.1593017578f)))
+    THREE(q[i] = det_rcp(MULADD(p[i], REAL(18.6875f), REAL(1.0f))))
+    THREE(q[i] = q[i] * MULADD(p[i], REAL(18.8515625f), REAL(0.8359375f)))
+    THREE(x[i] = det_exp2(det_log2(q[i]) * REAL(78.84375f)))
 }
 #elif COX_ENCODE == 1
 /* sRGB of |x| with the sign of x, |x| limited to 1. Error 7.1e-6. */
 INLINE void encode(real *x, const struct video_params *k)
 {
-    SIX(const real size = det_min(AS_REAL(AS_SINT(x[i]) & SINT(0x7fffffff)), REAL(1.0f));
-        x[i] = AS_REAL(AS_SINT(det_srgb16(size)) | (AS_SINT(x[i]) & SINT(0x80000000))))
+    THREE(const real size = det_min(SIZE_OF(x[i]), REAL(1.0f));
+        x[i] = WITH_SIGN_OF(x[i], det_srgb16(size)))
 }
 #else
 /* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would
- * be infinitely steep. Relative error 1.1e-4. */
+ * be infinitely steep: the line is below the power there, and above it elsewhere. Relative error
+ * 1.1e-4. */
 INLINE void encode(real *x, const struct video_params *k)
 {
-    real size[6], p[6], n[6];
-    SIX(size[i] = det_min(AS_REAL(AS_SINT(x[i]) & SINT(0x7fffffff)), REAL(1.0f)))
+    real size[3], p[3], n[3];
+    THREE(size[i] = det_min(SIZE_OF(x[i]), REAL(1.0f)))
     /* 5/12 log2: the bits as an integer are the exponent and, for the logarithm of the mantissa m,
      * m - 1; the polynomial of m is the rest. */
-    SIX(n[i] = AS_REAL((AS_SINT(size[i]) & SINT(0x007fffff)) | SINT(0x3f800000)))
-    SIX(p[i] = MULADD(n[i], REAL(-0.03401181149f), REAL(0.2688401644f)))
-    SIX(p[i] = MULADD(n[i], p[i], REAL(-0.8836814842f)))
-    SIX(p[i] = MULADD(n[i], p[i], REAL(1.27926753f)))
-    SIX(p[i] = MULADD(n[i], p[i], REAL(-53.54704459f)))
-    SIX(p[i] = MULADD(TO_REAL(AS_SINT(size[i])), REAL(0x1.aaaaaap-25f), p[i]))
-    SIX(n[i] = p[i] + REAL(12582912.0f)) /* 2^, as in det_exp2 */
-    SIX(p[i] = p[i] - (n[i] - REAL(12582912.0f)))
-    real q[6];
-    SIX(q[i] = MULADD(p[i], REAL(0.05517166737f), REAL(0.2426111344f)))
-    SIX(q[i] = MULADD(p[i], q[i], REAL(0.6932609871f)))
-    SIX(q[i] = MULADD(p[i], q[i], REAL(0.9999280723f)))
-    SIX(
+    THREE(n[i] = AS_REAL((AS_SINT(size[i]) & SINT(0x007fffff)) | SINT(0x3f800000)))
+    THREE(p[i] = MULADD(n[i], REAL(-0.03401181149f), REAL(0.2688401644f)))
+    THREE(p[i] = MULADD(n[i], p[i], REAL(-0.8836814842f)))
+    THREE(p[i] = MULADD(n[i], p[i], REAL(1.27926753f)))
+    THREE(p[i] = MULADD(n[i], p[i], REAL(-53.54704459f)))
+    THREE(p[i] = MULADD(TO_REAL(AS_SINT(size[i])), REAL(0x1.aaaaaap-25f), p[i]))
+    THREE(n[i] = p[i] + REAL(12582912.0f)) /* 2^, as in det_exp2 */
+    THREE(p[i] = p[i] - (n[i] - REAL(12582912.0f)))
+    real q[3];
+    THREE(q[i] = MULADD(p[i], REAL(0.05517166737f), REAL(0.2426111344f)))
+    THREE(q[i] = MULADD(p[i], q[i], REAL(0.6932609871f)))
+    THREE(q[i] = MULADD(p[i], q[i], REAL(0.9999280723f)))
+    THREE(
         const real power = AS_REAL(AS_SINT(q[i]) + (AS_SINT(n[i]) << 23));
-        const real result = PICK(size[i] < REAL(0x1p-18f), size[i] * REAL(1448.154688f), power);
-        x[i] = AS_REAL(AS_SINT(result) | (AS_SINT(x[i]) & SINT(0x80000000))))
+        const real result = det_min(power, size[i] * REAL(1448.154688f));
+        x[i] = WITH_SIGN_OF(x[i], result))
 }
 #endif
 
-/* Reciprocals of four values in parallel, as in det_rcp but with a shorter last step:
- * relative error 4e-6, the same for all three colours. */
-INLINE void reciprocals(real *x)
+/* 1/x as in det_rcp but with a shorter last step: relative error 4e-6, the same for all three
+ * colours. */
+static inline real reciprocal(real x)
 {
-    real y[4], e[4];
-    FOUR(y[i] = AS_REAL(SINT(0x7ef311c3) - AS_SINT(x[i])))
-    FOUR(e[i] = MULADD(-x[i], y[i], REAL(1.0f)))
-    FOUR(y[i] = MULADD(y[i], MULADD(e[i], e[i], e[i]), y[i]))
-    FOUR(e[i] = MULADD(-x[i], y[i], REAL(1.0f)))
-    FOUR(x[i] = MULADD(y[i], e[i], y[i]))
+    real y = AS_REAL(SINT(0x7ef311c3) - AS_SINT(x));
+    real e = MULADD(-x, y, REAL(1.0f));
+    y = MULADD(y, MULADD(e, e, e), y);
+    e = MULADD(-x, y, REAL(1.0f));
+    return MULADD(y, e, y);
 }
 
 #if COX_WIDTH == 1
@@ -423,32 +433,26 @@ INLINE void reciprocals(real *x)
 #define MODEL_AT(x) 0
 #endif
 
-/* The factor of the operator for pixels with the largest colours m. */
-INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct video_params *k)
+/* The factor of the operator for a pixel whose largest colour is m. */
+static inline real ratio_of(real m, MODEL_TYPE model, const struct video_params *k)
 {
 #if LOCAL
-    FOUR(ratio[i] = local_ratio(m[i], model, &k->surround))
+    return local_ratio(m, model, &k->surround);
 #elif COX_CURVE == 1
-    FOUR(ratio[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)))
-    reciprocals(ratio);
-    FOUR(ratio[i] = MULADD(m[i], REAL(k->a2), REAL(k->a1)) * ratio[i])
+    const real below = MULADD(MULADD(m, REAL(k->b2), REAL(k->b1)), m, REAL(k->b0));
+    return MULADD(m, REAL(k->a2), REAL(k->a1)) * reciprocal(below);
 #elif COX_CURVE == 2
-    FOUR(ratio[i] = MULADD(MULADD(m[i], REAL(k->b2), REAL(k->b1)), m[i], REAL(k->b0)) * m[i])
-    reciprocals(ratio);
-    FOUR(ratio[i] = ratio[i] * MULADD(MULADD(m[i], REAL(k->a2), REAL(k->a1)), m[i], REAL(k->a0)))
-    FOUR(ratio[i] = PICK(m[i] < REAL(k->knee), REAL(1.0f), ratio[i]))
+    const real below = MULADD(MULADD(m, REAL(k->b2), REAL(k->b1)), m, REAL(k->b0)) * m;
+    const real above = MULADD(MULADD(m, REAL(k->a2), REAL(k->a1)), m, REAL(k->a0));
+    return PICK(m < REAL(k->knee), REAL(1.0f), reciprocal(below) * above);
 #elif COX_CURVE == 3
-    FOUR(ratio[i] = m[i])
-    reciprocals(ratio);
-    FOUR(ratio[i] = bt2390(m[i], &k->bt2390) * ratio[i])
+    return bt2390(m, &k->bt2390) * reciprocal(m);
 #elif COX_CURVE == 5
-    FOUR(ratio[i] = m[i])
-    reciprocals(ratio);
-    FOUR(ratio[i] = joined(m[i], &k->joined) * ratio[i])
+    return joined(m, &k->joined) * reciprocal(m);
 #elif COX_CURVE == 6
-    FOUR(ratio[i] = m[i])
-    reciprocals(ratio);
-    FOUR(ratio[i] = bt2390(joined(m[i], &k->joined), &k->bt2390) * ratio[i])
+    return bt2390(joined(m, &k->joined), &k->bt2390) * reciprocal(m);
+#else
+    return REAL(1.0f);
 #endif
 }
 
@@ -459,74 +463,53 @@ INLINE void ratios(const real *m, real *ratio, MODEL_TYPE model, const struct vi
  * Black or less becomes grey, because no other colour of that luminance is inside. Both factors of
  * the denominator are 2^-40 at least: smaller values are noise around black, and the product stays
  * a normal number. Colours inside the knee keep their bits, so a vector of them skips the rest. */
-INLINE void compress_gamut(real *x, const struct video_params *k)
+INLINE void compress_gamut(real *c, const struct video_params *k)
 {
-    real y[4], u[4], d[4];
-    sint outside[4];
-    FOUR(y[i] = LUMINANCE(x[3 * i], x[3 * i + 1], x[3 * i + 2]))
-    FOUR(u[i] = det_max(y[i] - det_min(x[3 * i], det_min(x[3 * i + 1], x[3 * i + 2])),
-                        REAL(0x1p-40f)))
-    FOUR(outside[i] = u[i] >= y[i] * REAL(k->gamut_knee))
-    if (!ANY((outside[0] | outside[1]) | (outside[2] | outside[3])))
+    const real y = LUMINANCE(c[0], c[1], c[2]);
+    const real u = det_max(y - det_min(c[0], det_min(c[1], c[2])), REAL(0x1p-40f));
+    const sint outside = u >= y * REAL(k->gamut_knee);
+    if (!ANY(outside))
         return;
 
-    FOUR(d[i] = u[i] * det_max(MULADD(y[i], REAL(k->gamut_rest), u[i]), REAL(0x1p-40f)))
-    reciprocals(d);
-    FOUR(d[i] = det_max(y[i] * MULADD(y[i], REAL(k->gamut_square), u[i]) * d[i], REAL(0.0f)))
-    FOUR(d[i] = PICK(outside[i], REAL(1.0f) - d[i], REAL(0.0f)))
-    SIX(x[i] = MULADD(y[i / 3] - x[i], d[i / 3], x[i]))
-    SIX(x[i + 6] = MULADD(y[i / 3 + 2] - x[i + 6], d[i / 3 + 2], x[i + 6]))
+    const real below = u * det_max(MULADD(y, REAL(k->gamut_rest), u), REAL(0x1p-40f));
+    const real f = det_max(y * MULADD(y, REAL(k->gamut_square), u) * reciprocal(below), REAL(0.0f));
+    const real rest = PICK(outside, REAL(1.0f) - f, REAL(0.0f));
+    THREE(c[i] = MULADD(y - c[i], rest, c[i]))
 
     /* a straight line to grey turns blue violet */
-    FOUR(real *c = x + 3 * i;
-         const real blue = det_max(MULADD(c[0], REAL(-6.0f), c[2] - c[1]), REAL(0.0f)) * d[i];
-         c[1] = MULADD(blue, REAL(0.23f), c[1]);
-         c[2] = MULADD(blue, REAL(-0.8f), c[2]))
+    const real blue = det_max(MULADD(c[0], REAL(-6.0f), c[2] - c[1]), REAL(0.0f)) * rest;
+    c[1] = MULADD(blue, REAL(0.23f), c[1]);
+    c[2] = MULADD(blue, REAL(-0.8f), c[2]);
 }
 #endif
 
 #if COX_FADE
 /* Light over the middle of the range fades to white. The rest keeps its bits, so a vector without
- * such light skips the quotient. m: the largest colours. */
-INLINE void fade(real *x, const real *m, const struct video_params *k)
+ * such light skips the quotient. m: the largest colour. */
+INLINE void fade(real *c, real m, const struct video_params *k)
 {
-    real over[4], w[4];
-    FOUR(over[i] = LUMINANCE(x[3 * i], x[3 * i + 1], x[3 * i + 2]) - REAL(k->fade))
-    if (!ANY((over[0] > REAL(0.0f)) | (over[1] > REAL(0.0f)) | (over[2] > REAL(0.0f)) |
-             (over[3] > REAL(0.0f))))
+    real over = LUMINANCE(c[0], c[1], c[2]) - REAL(k->fade);
+    if (!ANY(over > REAL(0.0f)))
         return;
 
-    FOUR(over[i] = det_max(over[i], REAL(0.0f)) * REAL(k->fade_speed))
-    FOUR(w[i] = over[i] + REAL(3.0f))
-    reciprocals(w);
-    FOUR(w[i] = over[i] * w[i])
-    SIX(x[i] = MULADD(m[i / 3] - x[i], w[i / 3], x[i]))
-    SIX(x[i + 6] = MULADD(m[i / 3 + 2] - x[i + 6], w[i / 3 + 2], x[i + 6]))
+    over = det_max(over, REAL(0.0f)) * REAL(k->fade_speed);
+    const real white = over * reciprocal(over + REAL(3.0f));
+    THREE(c[i] = MULADD(m - c[i], white, c[i]))
 }
 #endif
 
 /* Map the input's signal to the output's. */
-INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
+INLINE void map_pixel(real *x, MODEL_TYPE model, const struct video_params *k)
 {
-#if COX_LUT
-    look_up(x, model);
-    look_up(x + 6, model);
-    return;
-#endif
     eotf(x, k);
-    eotf(x + 6, k);
     primaries(x, k);
-    primaries(x + 6, k);
-    real m[4];
-    FOUR(m[i] = det_max(det_max(x[3 * i], det_max(x[3 * i + 1], x[3 * i + 2])), REAL(0x1p-40f)))
+    const real m = det_max(det_max(x[0], det_max(x[1], x[2])), REAL(0x1p-40f));
 #if COX_FADE
     fade(x, m, k);
 #endif
 #if COX_CURVE != 0
-    real ratio[4];
-    ratios(m, ratio, model, k);
-    SIX(x[i] = x[i] * ratio[i / 3])
-    SIX(x[i + 6] = x[i + 6] * ratio[i / 3 + 2])
+    const real ratio = ratio_of(m, model, k);
+    THREE(x[i] = x[i] * ratio)
 #endif
 #if COX_GAMUT == 2
     keep_hue(x, k);
@@ -534,7 +517,25 @@ INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
     compress_gamut(x, k);
 #endif
     encode(x, k);
-    encode(x + 6, k);
+}
+
+/* The same for a block. The loop over its vectors stays a loop: side by side they would need more
+ * registers than a CPU has, and a third of the instructions would move values to memory and back. */
+INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
+{
+#if COX_LUT
+    look_up(x, model);
+    look_up(x + 6, model);
+#elif COX_WIDTH == 1
+    map_pixel(x, model, k);
+    map_pixel(x + 3, model, k);
+    map_pixel(x + 6, model, k);
+    map_pixel(x + 9, model, k);
+#else
+#pragma unroll 1
+    for (int pixel = 0; pixel < 4; pixel++)
+        map_pixel(x + 3 * pixel, model, k);
+#endif
 }
 
 /* --- Rows in --- */
@@ -685,11 +686,8 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
         u.odd = (u.odd & ~again) | (u.even & again);
         v.odd = (v.odd & ~again) | (v.even & again);
     }
-    const real scale = REAL(k->luma_scale);
-    rgb_signal(TO_REAL(AS_SINT(y.even)) * scale, TO_REAL(AS_SINT(u.even)), TO_REAL(AS_SINT(v.even)),
-               k, s);
-    rgb_signal(TO_REAL(AS_SINT(y.odd)) * scale, TO_REAL(AS_SINT(u.odd)), TO_REAL(AS_SINT(v.odd)), k,
-               s + 3);
+    rgb_signal(TO_REAL(AS_SINT(y.even)), TO_REAL(AS_SINT(u.even)), TO_REAL(AS_SINT(v.even)), k, s);
+    rgb_signal(TO_REAL(AS_SINT(y.odd)), TO_REAL(AS_SINT(u.odd)), TO_REAL(AS_SINT(v.odd)), k, s + 3);
 }
 #elif IN_RGBA
 /* Pixels x, x + step, .... */
@@ -729,8 +727,7 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
 #else
 static inline void to_rgb(uns luma, sums u, sums v, const struct video_params *k, real *s)
 {
-    rgb_signal(TO_REAL(AS_SINT(luma)) * REAL(k->luma_scale), SUMS_TO_REAL(u), SUMS_TO_REAL(v), k,
-               s);
+    rgb_signal(TO_REAL(AS_SINT(luma)), SUMS_TO_REAL(u), SUMS_TO_REAL(v), k, s);
 }
 
 INLINE void read_row(const struct source_row *row, int x, bool edge, const struct video_params *k,
