@@ -346,9 +346,9 @@ static inline sums past_end(int x, int columns)
  * computed in parallel, because a single chain of operations mostly waits for its own results. More
  * would not fit in a CPU's registers. If the lower row is missing, it is the upper one again. */
 
-/* Light without negative parts, except for rounding, needs no sign: colours moved into the gamut,
- * if their luminance is not negative. */
-#if COX_GAMUT && !COX_RESHAPE
+/* Compressed into the gamut, light has no negative parts except for rounding, and needs no sign.
+ * Reshaped light may have a negative luminance. */
+#if COX_GAMUT == 1 && !COX_RESHAPE
 #define SIZE_OF(x) det_max(x, REAL(0.0f))
 #define WITH_SIGN_OF(x, size) (size)
 #else
