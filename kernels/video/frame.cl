@@ -520,7 +520,7 @@ INLINE void map_pixel(real *x, MODEL_TYPE model, const struct video_params *k)
 }
 
 /* The same for a block. The loop over its vectors stays a loop: side by side they would need more
- * registers than a CPU has, and a third of the instructions would move values to memory and back. */
+ * registers than a CPU has, and a third of the instructions would move values. */
 INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 {
 #if COX_LUT
