@@ -72,6 +72,7 @@
  * (docs/guide/video.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
+#define SIDE_BY_SIDE
 #include "video/signal.clh"
 
 #define COX_BINS 512
@@ -342,9 +343,8 @@ static inline sums past_end(int x, int columns)
 #endif
 
 /* A step is a block of two rows, in twelve vectors. The upper row has red, green and blue of its
- * even columns, then of its odd ones. The lower row follows in the same order. Three colours are
- * computed in parallel, because a single chain of operations mostly waits for its own results. More
- * would not fit in a CPU's registers. If the lower row is missing, it is the upper one again. */
+ * even columns, then of its odd ones. The lower row follows in the same order. If the lower row is
+ * missing, it is the upper one again. */
 
 /* Compressed into the gamut, light has no negative parts except for rounding, and needs no sign.
  * Reshaped light may have a negative luminance. */
@@ -360,19 +360,19 @@ static inline sums past_end(int x, int columns)
 /* PQ (SMPTE ST 2084) of x, which is limited to 0 .. 1. Light below 2^-40 is black. */
 INLINE void encode(real *x, const struct video_params *k)
 {
-    real p[3], q[3];
-    THREE(p[i] = det_min(det_max(x[i], REAL(0x1p-40f)), REAL(1.0f)) * REAL(k->out_light))
-    THREE(p[i] = det_exp2(det_log2(det_max(p[i], REAL(0x1p-60f))) * REAL(0.1593017578f)))
-    THREE(q[i] = det_rcp(MULADD(p[i], REAL(18.6875f), REAL(1.0f))))
-    THREE(q[i] = q[i] * MULADD(p[i], REAL(18.8515625f), REAL(0.8359375f)))
-    THREE(x[i] = det_exp2(det_log2(q[i]) * REAL(78.84375f)))
+    real p[3 * PIXELS], q[3 * PIXELS];
+    COLOURS(p[i] = det_min(det_max(x[i], REAL(0x1p-40f)), REAL(1.0f)) * REAL(k->out_light))
+    COLOURS(p[i] = det_exp2(det_log2(det_max(p[i], REAL(0x1p-60f))) * REAL(0.1593017578f)))
+    COLOURS(q[i] = det_rcp(MULADD(p[i], REAL(18.6875f), REAL(1.0f))))
+    COLOURS(q[i] = q[i] * MULADD(p[i], REAL(18.8515625f), REAL(0.8359375f)))
+    COLOURS(x[i] = det_exp2(det_log2(q[i]) * REAL(78.84375f)))
 }
 #elif COX_ENCODE == 1
 /* sRGB of |x| with the sign of x, |x| limited to 1. Error 7.1e-6. */
 INLINE void encode(real *x, const struct video_params *k)
 {
-    THREE(const real size = det_min(SIZE_OF(x[i]), REAL(1.0f));
-        x[i] = WITH_SIGN_OF(x[i], det_srgb16(size)))
+    COLOURS(const real size = det_min(SIZE_OF(x[i]), REAL(1.0f));
+            x[i] = WITH_SIGN_OF(x[i], det_srgb16(size)))
 }
 #else
 /* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would
@@ -380,23 +380,23 @@ INLINE void encode(real *x, const struct video_params *k)
  * 1.1e-4. */
 INLINE void encode(real *x, const struct video_params *k)
 {
-    real size[3], p[3], n[3];
-    THREE(size[i] = det_min(SIZE_OF(x[i]), REAL(1.0f)))
+    real size[3 * PIXELS], p[3 * PIXELS], n[3 * PIXELS];
+    COLOURS(size[i] = det_min(SIZE_OF(x[i]), REAL(1.0f)))
     /* 5/12 log2: the bits as an integer are the exponent and, for the logarithm of the mantissa m,
      * m - 1; the polynomial of m is the rest. */
-    THREE(n[i] = AS_REAL((AS_SINT(size[i]) & SINT(0x007fffff)) | SINT(0x3f800000)))
-    THREE(p[i] = MULADD(n[i], REAL(-0.03401181149f), REAL(0.2688401644f)))
-    THREE(p[i] = MULADD(n[i], p[i], REAL(-0.8836814842f)))
-    THREE(p[i] = MULADD(n[i], p[i], REAL(1.27926753f)))
-    THREE(p[i] = MULADD(n[i], p[i], REAL(-53.54704459f)))
-    THREE(p[i] = MULADD(TO_REAL(AS_SINT(size[i])), REAL(0x1.aaaaaap-25f), p[i]))
-    THREE(n[i] = p[i] + REAL(12582912.0f)) /* 2^, as in det_exp2 */
-    THREE(p[i] = p[i] - (n[i] - REAL(12582912.0f)))
-    real q[3];
-    THREE(q[i] = MULADD(p[i], REAL(0.05517166737f), REAL(0.2426111344f)))
-    THREE(q[i] = MULADD(p[i], q[i], REAL(0.6932609871f)))
-    THREE(q[i] = MULADD(p[i], q[i], REAL(0.9999280723f)))
-    THREE(
+    COLOURS(n[i] = AS_REAL((AS_SINT(size[i]) & SINT(0x007fffff)) | SINT(0x3f800000)))
+    COLOURS(p[i] = MULADD(n[i], REAL(-0.03401181149f), REAL(0.2688401644f)))
+    COLOURS(p[i] = MULADD(n[i], p[i], REAL(-0.8836814842f)))
+    COLOURS(p[i] = MULADD(n[i], p[i], REAL(1.27926753f)))
+    COLOURS(p[i] = MULADD(n[i], p[i], REAL(-53.54704459f)))
+    COLOURS(p[i] = MULADD(TO_REAL(AS_SINT(size[i])), REAL(0x1.aaaaaap-25f), p[i]))
+    COLOURS(n[i] = p[i] + REAL(12582912.0f)) /* 2^, as in det_exp2 */
+    COLOURS(p[i] = p[i] - (n[i] - REAL(12582912.0f)))
+    real q[3 * PIXELS];
+    COLOURS(q[i] = MULADD(p[i], REAL(0.05517166737f), REAL(0.2426111344f)))
+    COLOURS(q[i] = MULADD(p[i], q[i], REAL(0.6932609871f)))
+    COLOURS(q[i] = MULADD(p[i], q[i], REAL(0.9999280723f)))
+    COLOURS(
         const real power = AS_REAL(AS_SINT(q[i]) + (AS_SINT(n[i]) << 23));
         const real result = det_min(power, size[i] * REAL(1448.154688f));
         x[i] = WITH_SIGN_OF(x[i], result))
@@ -414,7 +414,11 @@ static inline real reciprocal(real x)
     return MULADD(y, e, y);
 }
 
-#if COX_WIDTH == 1
+/* Whether some pixel of a vector needs what follows. With several pixels in parallel a branch would
+ * part them, so all are computed. */
+#if PIXELS > 1
+#define ANY(condition) true
+#elif COX_WIDTH == 1
 #define ANY(condition) (condition)
 #else
 #define ANY(condition) any(condition)
@@ -498,43 +502,52 @@ INLINE void fade(real *c, real m, const struct video_params *k)
 }
 #endif
 
-/* Map the input's signal to the output's. */
-INLINE void map_pixel(real *x, MODEL_TYPE model, const struct video_params *k)
+/* The light of a pixel, mapped to that of the output. */
+INLINE void map_light(real *c, MODEL_TYPE model, const struct video_params *k)
 {
-    eotf(x, k);
-    primaries(x, k);
-    const real m = det_max(det_max(x[0], det_max(x[1], x[2])), REAL(0x1p-40f));
+    primaries(c, k);
+    const real m = det_max(det_max(c[0], det_max(c[1], c[2])), REAL(0x1p-40f));
 #if COX_FADE
-    fade(x, m, k);
+    fade(c, m, k);
 #endif
 #if COX_CURVE != 0
     const real ratio = ratio_of(m, model, k);
-    THREE(x[i] = x[i] * ratio)
+    THREE(c[i] = c[i] * ratio)
 #endif
 #if COX_GAMUT == 2
-    keep_hue(x, k);
+    keep_hue(c, k);
 #elif COX_GAMUT == 1
-    compress_gamut(x, k);
+    compress_gamut(c, k);
 #endif
+}
+
+/* Map the input's signal to the output's, for PIXELS pixels. */
+INLINE void map_pixels(real *x, MODEL_TYPE model, const struct video_params *k)
+{
+    eotf(x, k);
+    EACH_PIXEL(map_light(x + 3 * i, model, k))
     encode(x, k);
 }
 
-/* The same for a block. The loop over its vectors stays a loop: side by side they would need more
- * registers than a CPU has, and a third of the instructions would move values. */
+/* The same for a block. With one pixel at a time the loop stays a loop: side by side the pixels
+ * would need more registers than the CPU has, and a third of the instructions would move values. */
 INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 {
 #if COX_LUT
     look_up(x, model);
     look_up(x + 6, model);
-#elif COX_WIDTH == 1
-    map_pixel(x, model, k);
-    map_pixel(x + 3, model, k);
-    map_pixel(x + 6, model, k);
-    map_pixel(x + 9, model, k);
-#else
+#elif COX_WIDTH > 1 && PIXELS == 1
 #pragma unroll 1
     for (int pixel = 0; pixel < 4; pixel++)
-        map_pixel(x + 3 * pixel, model, k);
+        map_pixels(x + 3 * pixel, model, k);
+#elif PIXELS == 2
+    map_pixels(x, model, k);
+    map_pixels(x + 6, model, k);
+#else
+    map_pixels(x, model, k);
+    map_pixels(x + 3, model, k);
+    map_pixels(x + 6, model, k);
+    map_pixels(x + 9, model, k);
 #endif
 }
 
