@@ -775,7 +775,8 @@ COX_API cox_status cox_session_wait(cox_session *session);
  * Blocks until frames under way are done. Not from a callback.
  *
  * Errors:
- *   COX_E_INVALID      NULL, or a buffer of another runtime. The call is made from a callback.
+ *   COX_E_INVALID      NULL, or a buffer of another runtime or one that lies on a device
+ *                      (cox_opencl_buffer). The call is made from a callback.
  *   COX_E_DEVICE_LOST  A lost device had the only copy of some rows. The content is undefined.
  *   Those of a frame that should have written the buffer. */
 COX_API COX_MUST_CHECK cox_status cox_session_fetch(cox_session *session, cox_buffer *buffer);

@@ -708,6 +708,11 @@ cox_status cox_session_fetch(cox_session *session, cox_buffer *buffer)
                  "cox_session_fetch: the buffer belongs to another runtime");
         return COX_E_INVALID;
     }
+    if (!cox_buffer_data(buffer)) {
+        cox__log(&session->runtime->log, COX_LOG_ERROR,
+                 "cox_session_fetch: the buffer lies on a device: read its memory object");
+        return COX_E_INVALID;
+    }
 
     const struct cox__pipeline *pipeline = &session->pipeline;
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};

@@ -102,7 +102,11 @@ static bool is_usable(const struct cox_session *session, const struct cox__frame
                       uint32_t binding)
 {
     struct cox__backend *backend = session->runtime->backend;
-    const struct cox__device *device = &session->devices.list[frame->held.home[binding]];
+    const uint32_t home = frame->held.home[binding];
+    if (home == session->devices.count)
+        return false;
+
+    const struct cox__device *device = &session->devices.list[home];
 
     return cox__device_is_active(device) && device->queue && !device->queue->stuck &&
            backend->ops->instance_reaches(backend, device->queue->instance, frame->mems[binding]);

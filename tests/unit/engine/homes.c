@@ -341,6 +341,8 @@ Test(homes, unsuitable_bindings_are_refused)
     cr_assert_eq(try_session(&params), COX_OK, "%s", rig_log(rig));
     cr_expect_eq(submit(0), COX_E_UNSUPPORTED);
     cr_expect(rig_logged(rig, "buffer 0 (from) cannot lie on a device: it stays on devices"));
+    cr_expect_eq(cox_session_fetch(session, buffers[0][FROM]), COX_E_INVALID);
+    cr_expect(rig_logged(rig, "cox_session_fetch: the buffer lies on a device"));
     close_world();
 }
 
