@@ -97,9 +97,9 @@ static cox_status allocate(struct cox__cl_backend *backend, struct cox__mem *mem
         return COX_E_NOMEM;
 
     pin(backend, mem);
-    if (mem->pinned && !mem->pages)
+    if (mem->data && !mem->pages)
         memset(mem->data, 0, mem->padded_bytes); /* the driver's memory */
-    if (mem->pinned)
+    if (mem->data)
         return COX_OK;
 
     mem->pages = cox__cl_shared_pages_new(mem->padded_bytes);
