@@ -1,6 +1,7 @@
 /* The application's calls on buffers: create, wrap, destroy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "buffer.h"
+#include "engine/home.h"
 #include "misuse.h"
 
 #include <stdlib.h>
@@ -170,10 +171,9 @@ void *cox_buffer_data(const cox_buffer *buffer)
     if (!buffer)
         return NULL;
 
-    const struct cox__backend_ops *ops = buffer->runtime->backend->ops;
     struct cox__mem_home home;
-    if (ops->mem_home && ops->mem_home(buffer->mem, &home))
+    if (cox__home_find(buffer->runtime, buffer->mem, &home))
         return NULL;
 
-    return ops->mem_data(buffer->mem);
+    return buffer->runtime->backend->ops->mem_data(buffer->mem);
 }

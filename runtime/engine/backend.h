@@ -270,7 +270,7 @@ struct cox__backend_ops {
     /* NULL = the memory lies on a device and has no copy on the host yet. */
     void *(*mem_data)(struct cox__mem *mem);
     size_t (*mem_bytes)(const struct cox__mem *mem);
-    /* Whether the memory lies on a device. *home is set if it does. NULL = no memory does. */
+    /* Whether the memory lies on a device. *home is set if it does. */
     bool (*mem_home)(const struct cox__mem *mem, struct cox__mem_home *home);
     /* Allocate host memory for rows that other devices use, unless memory that lies on a device has
      * some. May block. Any thread that holds a reference, one at a time. */

@@ -6,12 +6,10 @@
 #include "order.h"
 #include "engine/failure/residency.h"
 
-/* Whether the memory lies on a device; which one. */
-static bool home_of(const struct cox_runtime *runtime, const struct cox__mem *mem,
+bool cox__home_find(const struct cox_runtime *runtime, const struct cox__mem *mem,
                     struct cox__mem_home *home)
 {
-    const struct cox__backend_ops *ops = runtime->backend->ops;
-    return mem && ops->mem_home && ops->mem_home(mem, home);
+    return mem && runtime->backend->ops->mem_home(mem, home);
 }
 
 /* The session's device with this number in the runtime, or the number of devices. */
@@ -58,7 +56,7 @@ cox_status cox__home_check(const struct cox_session *session, uint32_t binding,
     const char *name = session->pipeline.bindings[binding].name;
     struct cox__mem *mem = atomic_load(&buffer->mem);
     struct cox__mem_home home;
-    if (!home_of(runtime, mem, &home))
+    if (!cox__home_find(runtime, mem, &home))
         return COX_OK;
 
     const char *why = why_not(session, binding);
@@ -86,7 +84,7 @@ bool cox__home_is_joining(const struct cox_session *session, const struct cox__f
 {
     struct cox__mem_home home;
     for (uint32_t i = 0; i < frame->pipeline->binding_count; i++) {
-        if (!frame->buffers[i] || !home_of(session->runtime, frame->mems[i], &home))
+        if (!frame->buffers[i] || !cox__home_find(session->runtime, frame->mems[i], &home))
             continue;
 
         const uint32_t d = device_of(&session->devices, home.device);
@@ -130,7 +128,7 @@ void cox__home_open(struct cox_session *session, struct cox__frame *frame)
     struct cox__mem_home home;
 
     for (uint32_t i = 0; i < frame->pipeline->binding_count; i++) {
-        if (!frame->buffers[i] || !home_of(session->runtime, frame->mems[i], &home))
+        if (!frame->buffers[i] || !cox__home_find(session->runtime, frame->mems[i], &home))
             continue;
 
         held->home[i] = device_of(&session->devices, home.device);

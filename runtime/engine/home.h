@@ -13,6 +13,10 @@
 
 #include "engine/state.h"
 
+/* Whether the memory lies on a device; if so, *home says on which. `mem` may be NULL. */
+bool cox__home_find(const struct cox_runtime *runtime, const struct cox__mem *mem,
+                    struct cox__mem_home *home);
+
 /* Whether a frame may use the buffer for a binding. Allocates host memory for it, if other devices
  * may use its rows. May block. Errors (logged): E_INVALID, E_UNSUPPORTED, E_NOMEM,
  * E_DEVICE_MEMORY. Any thread. */

@@ -286,6 +286,7 @@ static bool dispatch(struct cox_session *session)
         if (frame->pool.left)
             progress |= cox__policy_offer(session, frame, reserved, false);
         progress |= cox__residency_plan(session, frame);
+        /* Rows that are verified go home when the frame is delivered (deliver.c). */
         if (session->settings.verify == 0 && cox__frame_is_complete(frame))
             progress |= cox__home_hand_back(session, frame);
         if (frame->unfinished)

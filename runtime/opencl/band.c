@@ -333,6 +333,13 @@ static cox_status map_objects(struct cox__instance *instance, struct cox__cl_slo
     return COX_OK;
 }
 
+/* Whether the memory of a band's rows must hold what the buffer held: kernels read it, or may leave
+ * elements alone. */
+static bool needs_content(const struct cox__binding *binding)
+{
+    return binding->access != COX__WRITE || binding->coverage != COX__COVERS_ALL;
+}
+
 /* Copy the rows of bindings that kernels take from row 0 on, if the device is no CPU. `in`: to the
  * slot's memory, before the kernels. Otherwise, copy what they wrote back to the host. */
 static cox_status copy_from_start(struct cox__instance *instance, const struct cox__job *job,
@@ -343,10 +350,9 @@ static cox_status copy_from_start(struct cox__instance *instance, const struct c
 
     for (uint32_t i = 0; i < pass->binding_count && status == COX_OK; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
-        const bool needed = binding->access != COX__WRITE || binding->coverage != COX__COVERS_ALL;
         uint32_t first, count;
         if (!cox__cl_copies_from_start(instance, pass, i) ||
-            (in ? !needed : !cox__written_by_rows(binding)))
+            (in ? !needs_content(binding) : !cox__written_by_rows(binding)))
             continue;
 
         cox__pipeline_binding_rows(pass, i, job->first_row, job->rows, &first, &count);
@@ -607,8 +613,8 @@ static cox_status copy_indirect(struct cox__instance *instance, struct cox__job 
 
     for (uint32_t i = 0; i < pass->binding_count; i++) {
         const struct cox__binding *binding = &pass->bindings[i];
-        const bool needed = binding->access != COX__WRITE || binding->coverage != COX__COVERS_ALL;
-        if (!(state->indirect >> i & 1) || (in ? !needed : !cox__written_by_rows(binding)))
+        if (!(state->indirect >> i & 1) ||
+            (in ? !needs_content(binding) : !cox__written_by_rows(binding)))
             continue;
 
         struct copy copy = {.binding = binding,
@@ -765,10 +771,11 @@ static uint32_t indirect_of(const struct cox__instance *instance, const struct c
  * Each pass would cut a binding differently, and with NVIDIA 580 the process ends when overlapping
  * sub-buffers are released. So a band is cut only if each of its ROWS bindings is used by
  * this pass alone or stays on the device. Kernels get all of a binding that stays there. */
-static bool may_cut(const struct cox__instance *instance, const struct cox__job *job)
+static bool may_cut(const struct cox__instance *instance, const struct cox__job *job,
+                    uint32_t indirect)
 {
     const struct cox__pass *pass = cox__cl_pass(instance, job);
-    if (!job->alone || pass->images || !copies_rows(pass, job) || indirect_of(instance, job))
+    if (!job->alone || pass->images || !copies_rows(pass, job) || indirect)
         return false;
 
     for (uint32_t i = 0; i < pass->binding_count; i++)
@@ -778,9 +785,10 @@ static bool may_cut(const struct cox__instance *instance, const struct cox__job 
     return true;
 }
 
-static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job)
+static uint32_t rows_of_piece(const struct cox__instance *instance, const struct cox__job *job,
+                              uint32_t indirect)
 {
-    if (!may_cut(instance, job))
+    if (!may_cut(instance, job, indirect))
         return job->rows;
     return cox__cl_piece_rows(&instance->pieces[job->pass], job->rows, job->pieces,
                               cox__cl_pass(instance, job)->row_alignment);
@@ -793,8 +801,9 @@ static void begin_staged(const struct cox__instance *instance, struct cox__job *
     const struct cox__pass *pass = cox__cl_pass(instance, job);
     struct cox__cl_staging *state = &slot->staging;
 
-    *state = (struct cox__cl_staging){.indirect = indirect_of(instance, job),
-                                      .piece_rows = rows_of_piece(instance, job)};
+    const uint32_t indirect = indirect_of(instance, job);
+    *state = (struct cox__cl_staging){.indirect = indirect,
+                                      .piece_rows = rows_of_piece(instance, job, indirect)};
     state->cut = state->piece_rows < job->rows;
     job->pieces = (job->rows + state->piece_rows - 1) / state->piece_rows;
     state->in_line = !pass->images && !copies_rows(pass, job);

@@ -223,7 +223,6 @@ struct fake_record {
     const void *out; /* a job's memory: the beginning of the first binding that it writes, or of the first one if
                       * it writes none */
     uint32_t pass;
-    bool fetch;           /* a job that copies resident rows out */
     uint32_t kind;        /* enum cox__job_kind */
     uint32_t kept;        /* bindings that stay on the device, a bit for each */
     uint32_t copied_rows; /* rows of resident bindings that are copied in; of a fetch: out */

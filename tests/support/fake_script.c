@@ -41,7 +41,6 @@ void fake__note(struct fake *fake, enum fake_step step, uint32_t device, const s
         record->session = work->session;
         record->out = work->out;
         record->pass = work->pass;
-        record->fetch = work->kind == COX__JOB_FETCH;
         record->kind = (uint32_t)work->kind;
         record->kept = work->resident & ~work->copied_out;
         for (uint32_t b = 0; b < work->back_count; b++)

@@ -457,7 +457,7 @@ static struct stretch stretch_at(const struct cox__frame *frame, uint32_t bindin
 }
 
 /* The place besides the host's memory in which a band on the device finds rows of a tracked
- * binding; NOWHERE = there is none. */
+ * binding. NOWHERE: only in the host's memory. */
 static uint32_t reading_place(const struct cox__frame *frame, uint32_t binding, uint32_t device)
 {
     if (is_homed(frame, binding) && frame->held.read_through)
@@ -724,11 +724,11 @@ static bool fill_binding(struct cox__residency *residency, struct cox__frame *fr
     const struct cox__row_range written = rows_of(frame->pipeline, job->pass, binding,
                                                   job->first_row, job->rows);
     uint32_t until;
-    if (frame->held.kept[binding] &&
-        cox__row_set_has(rows_at(frame, binding, device), written.first, written.end, &until) &&
-        until == written.end)
-        job->own_rows |= UINT32_C(1) << binding;
-    if (homed) /* the memory holds nothing but what the application's buffer held */
+    const bool has_all = frame->held.kept[binding] &&
+                         cox__row_set_has(rows_at(frame, binding, device), written.first,
+                                          written.end, &until) &&
+                         until == written.end;
+    if (has_all || homed) /* a home holds nothing but what the application's buffer held */
         job->own_rows |= UINT32_C(1) << binding;
 
     if (residency->one_split && frame->kind != COX__FRAME_WARMUP && !homed)

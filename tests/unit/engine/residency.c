@@ -79,7 +79,7 @@ static struct copies count_copies(void)
     for (size_t i = 0; i < count; i++) {
         if (record[i].step != FAKE_STEP_SUBMIT || record[i].failed)
             continue;
-        if (record[i].fetch) {
+        if (record[i].kind == COX__JOB_FETCH) {
             copies.fetches++;
             copies.fetched_rows += record[i].copied_rows;
             continue;
@@ -219,7 +219,7 @@ Test(residency, warm_up_runs_count_what_the_passes_before_have_left)
     struct fake_record *record = fake_take_record(fake, &count);
     uint32_t in = 0, kept = 0;
     for (size_t i = 0; i < count && record[i].step != FAKE_STEP_DESTROY; i++)
-        if (record[i].step == FAKE_STEP_SUBMIT && record[i].rows == ROWS && !record[i].fetch) {
+        if (record[i].step == FAKE_STEP_SUBMIT && record[i].rows == ROWS && record[i].kind != COX__JOB_FETCH) {
             in += record[i].copied_rows;
             kept += record[i].kept != 0;
         }
@@ -339,7 +339,7 @@ Test(residency, a_frame_in_too_many_pieces_begins_anew_and_keeps_nothing)
     struct fake_record *record = fake_take_record(fake, &count);
     uint32_t first_passes = 0, kept_last = 0;
     for (size_t i = 0; i < count; i++)
-        if (record[i].step == FAKE_STEP_SUBMIT && !record[i].fetch) {
+        if (record[i].step == FAKE_STEP_SUBMIT && record[i].kind != COX__JOB_FETCH) {
             first_passes += record[i].pass == 0;
             kept_last = record[i].kept;
         }
