@@ -2,8 +2,10 @@
  *   cc video.c $(pkg-config --cflags --libs coxswain sdl2 libavformat libavcodec libavutil) &&
  *       ./a.out FILM
  * Keys: left and right seek by ten seconds, q ends. With a second FILE the mapped frames are
- * written there instead, as raw yuv420p. `--hwdec NAME` before FILM lets a device decode (auto,
- * cuda, vaapi, ...); if it fails, software goes on behind the last frame.
+ * written there instead, as raw yuv420p.
+ *
+ * `--hwdec NAME` before FILM decodes with a device (auto, cuda, vaapi, ...). If the device fails,
+ * software goes on after the last frame.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <SDL.h>
 #include <coxswain/coxswain.h>

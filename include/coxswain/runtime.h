@@ -305,17 +305,17 @@ COX_API COX_MUST_CHECK cox_status cox_buffer_wrap(cox_runtime *runtime, void *da
                                                   cox_released_fn *released, void *user,
                                                   cox_buffer **out);
 
-/* Make a buffer of a part of a DMA-BUF: memory that a camera, decoder or GPU shares by a file
- * descriptor. `offset` may be any; `data` of cox_buffer_wrap says what kernels need.
+/* Make a buffer of a part of a DMA-BUF. This is memory that a camera, decoder or GPU shares by a
+ * file descriptor. Any `offset` is allowed; `data` of cox_buffer_wrap says what kernels need.
  *
  * The call maps the part. The library copies nothing; the device decides, as for cox_buffer_wrap.
  * `fd` is duplicated and stays the caller's. If it is only for reading, no frame may write the
  * buffer.
  *
- * The library calls DMA_BUF_IOCTL_SYNC: it starts an access before a frame is submitted, and ends
- * it before the frame's callback. If several frames, or several buffers of one DMA-BUF, are in use
- * at once, the first one starts it and the last one ends it. cox_session_submit therefore blocks
- * while other hardware works on the memory. If the call fails, cox_session_submit returns
+ * The library calls DMA_BUF_IOCTL_SYNC. It starts an access before a frame is submitted, and ends
+ * it before the frame's callback. Uses of one DMA-BUF may overlap, by several frames or several
+ * buffers: the first use starts the access and the last one ends it. cox_session_submit therefore
+ * blocks while other hardware works on the memory. If the call fails, cox_session_submit returns
  * COX_E_SYSTEM, or the frame ends with it. For planes of a stream (cox_video_image.memory) an
  * access lasts until the frame is received.
  *

@@ -375,9 +375,9 @@ INLINE void encode(real *x, const struct video_params *k)
             x[i] = WITH_SIGN_OF(x[i], det_srgb16(size)))
 }
 #else
-/* |x|^(1/2.4) with the sign of x, |x| limited to 1, and straight below 2^-18, where the power would
- * be infinitely steep: the line is below the power there, and above it elsewhere. Relative error
- * 1.1e-4. */
+/* |x|^(1/2.4) with the sign of x, |x| limited to 1. Below 2^-18 it is straight, because the power
+ * becomes infinitely steep. The line is below the power there, and above it elsewhere. Relative
+ * error 1.1e-4. */
 INLINE void encode(real *x, const struct video_params *k)
 {
     real size[3 * PIXELS], p[3 * PIXELS], n[3 * PIXELS];
@@ -529,8 +529,8 @@ INLINE void map_pixels(real *x, MODEL_TYPE model, const struct video_params *k)
     encode(x, k);
 }
 
-/* The same for a block. With one pixel at a time the loop stays a loop: side by side the pixels
- * would need more registers than the CPU has, and a third of the instructions would move values. */
+/* The same for a block. If PIXELS is 1, the loop is not unrolled. The pixels side by side would
+ * need more registers than the CPU has. A third of the instructions would then move values. */
 INLINE void map_block(real *x, MODEL_TYPE model, const struct video_params *k)
 {
 #if COX_LUT

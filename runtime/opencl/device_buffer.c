@@ -2,7 +2,7 @@
  * memory for frames, acquired and released.
  *
  * A frame acquires external memory before its first command on it, and releases it after the last
- * one. Both are commands on the compute queue, in bands of their own (engine/home.h).
+ * one. Both are commands on the compute queue, in separate bands (engine/home.h).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "instance_parts.h"
 

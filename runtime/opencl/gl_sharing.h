@@ -27,7 +27,7 @@ struct cox__cl_gl_region {
 };
 
 /* The first device of the runtime that has the extension, in a context made with `gl_context`.
- * NULL = there is none. */
+ * NULL = no device has it. */
 struct cox__cl_gl_sharing *cox__cl_gl_sharing_open(cox_runtime *runtime, const void *gl_context);
 void cox__cl_gl_sharing_close(struct cox__cl_gl_sharing **sharing);
 

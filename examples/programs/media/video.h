@@ -117,8 +117,8 @@ extern const char video_raw_names[];
 /* The bytes of a row in files: the plane's, but a multiple of 128 for v210. */
 size_t video_row_bytes(const struct cox_video_format *pixel, const struct cox_video_plane *plane);
 
-/* Choose the pitches of buffers for these planes: the length of the rows if every device can split
- * such frames, since planes without gaps are read and copied in one piece. Otherwise
+/* Choose the pitches of buffers for these planes. If every device can split such frames, the pitch
+ * is the length of the rows: planes without gaps are read and copied in one piece. Otherwise it is
  * cox_runtime_pitch_bytes. */
 void video_pitch_choose(const cox_runtime *runtime, const struct cox_video_plane planes[],
                         uint32_t count, size_t pitch_bytes[]);

@@ -54,7 +54,7 @@ struct block {
     size_t count, offset, bytes;
 };
 
-/* Take the next block. False if there is none. Called with the lock held. */
+/* Take the next block. False: all are taken. Called with the lock held. */
 static bool take_block(struct video_team *team, struct block *block)
 {
     struct cursor *next = &team->next;
@@ -152,7 +152,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* Measured on 16 cores beside an H200, 2026-11-30: 4K frames of 24.9 MB from the page cache, read and
+/* Measured on 16 cores and an H200, 2026-11-30: 4K frames of 24.9 MB from the page cache, read and
  * mapped by the GPU, in frames per second. The link allows 2050.
  *
  *     threads in all   6            8            10           12           14
@@ -214,7 +214,7 @@ static uint32_t helpers_for(const struct video_team *team, size_t total, size_t 
     return (uint32_t)least(total / each - 1, team->member_count);
 }
 
-/* Do the job, with the help of so many members. */
+/* Do the job with `helpers` members of the team. */
 static void run(struct video_team *team, uint32_t helpers)
 {
     pthread_mutex_lock(&team->lock);
