@@ -112,6 +112,13 @@ static const struct cox_policy *find_policy(const struct cox__session_spec *para
     return cox_policy_find(params->policy);
 }
 
+/* Whether the policy gives each pass rows on demand. `adaptive` does so for long frames with a
+ * deadline, and can do without. */
+static bool needs_pool(const struct cox_policy *policy)
+{
+    return policy->assign && policy != cox_policy_find("adaptive");
+}
+
 /* Whether the pass can use the split of the one before it: the same rows, devices and policy, and
  * a common row alignment that leaves enough splits. */
 static bool can_share(const cox_session *session, uint32_t number, uint32_t device_count)
@@ -131,7 +138,7 @@ static void share_splits(cox_session *session, const struct cox__session_spec *p
 {
     struct cox__pass *passes = session->pipeline.passes;
     const struct cox_policy *policy = find_policy(params, NULL);
-    const bool never = params->split_each_pass || !policy || policy->assign;
+    const bool never = params->split_each_pass || !policy || needs_pool(policy);
 
     for (uint32_t p = 0, lead = 0; p < session->pipeline.pass_count; p++) {
         if (p == 0 || never || !can_share(session, p, device_count))
@@ -148,7 +155,7 @@ static void share_splits(cox_session *session, const struct cox__session_spec *p
 
     const uint32_t last = session->pipeline.pass_count - 1;
     const struct cox_policy *first = find_policy(params, passes[0].policy);
-    session->residency.one_split = first && !first->assign && session->sharing[last].lead == 0;
+    session->residency.one_split = first && !needs_pool(first) && session->sharing[last].lead == 0;
 }
 
 void cox__sharing_choose(cox_session *session, const struct cox__session_spec *params,

@@ -73,7 +73,7 @@ void cox__policy_view(const struct cox_session *session, uint32_t number, uint64
                                     .devices = devices,
                                     .in_flight = session->settings.in_flight,
                                     .move_ns = move_ns(session, pass),
-                                    .pool = sharing->policy.assign != NULL,
+                                    .pool = sharing->policy.assign && sharing->count == 1,
                                     .shadow = sharing->count == 1 && !pass->in_place &&
                                               atomic_load(&session->spare.state) !=
                                                   COX__SPARE_UNAVAILABLE};

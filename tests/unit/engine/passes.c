@@ -457,6 +457,15 @@ Test(passes, share_a_split)
     close_bench();
 }
 
+Test(passes, share_a_split_of_the_default_policy)
+{
+    begin_near(NEAR_SESSION(near_exchange, 2, .in_flight = 1));
+    run_more(FRAMES);
+    for (const struct rig_report *report = NULL; (report = rig_next_report(rig, report));)
+        cr_assert_eq(report->passes[1].reason, COX_REASON_SHARED);
+    close_bench();
+}
+
 Test(passes, have_splits_of_their_own_where_they_say_so)
 {
     static const uint32_t all[] = {0, 1, 2};

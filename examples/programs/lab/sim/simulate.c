@@ -39,11 +39,17 @@ static bool knows_all(const struct lab_sim *sim)
 
 /* --- passes that share a split --- */
 
+/* Whether the policy gives each pass rows on demand, as in the runtime. */
+static bool needs_pool(const struct cox_policy *policy)
+{
+    return policy->assign && policy != cox_policy_find("adaptive");
+}
+
 /* Whether this pass of a frame uses the split of the pass before, as in the runtime. */
 static bool shares(const struct lab_sim *sim, const struct lab_run *run, uint32_t pass)
 {
-    return pass > 0 && !knows_all(sim) && !sim->policy->assign && !sim->options->split_each_pass &&
-           run->shapes[pass].rows == run->shapes[pass - 1].rows &&
+    return pass > 0 && !knows_all(sim) && !needs_pool(sim->policy) &&
+           !sim->options->split_each_pass && run->shapes[pass].rows == run->shapes[pass - 1].rows &&
            run->shapes[pass].row_alignment == run->shapes[pass - 1].row_alignment;
 }
 
@@ -501,6 +507,7 @@ static cox_status split_pass(struct lab_sim *sim, struct lab_run *run)
 
     look_at(sim, run->frame, &run->shapes[run->pass]);
     show_devices(sim, &sim->sharing[lead], count, true);
+    sim->view.pool = sim->policy && sim->policy->assign && !sim->options->no_pool && count == 1;
     sim->view.shadow = !sim->options->no_shadow && count == 1;
     sim->view.waited_ns = lab_whole(sim->now_ns - run->submit_ns);
     sim->view.deadline_ns = sim->options->policy.deadline_ns;
@@ -715,7 +722,6 @@ cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *
                                      .devices = sim->devices,
                                      .min_band_rows = options->min_band_rows,
                                      .in_flight = in_flight,
-                                     .pool = policy && policy->assign && !options->no_pool,
                                      .shadow = !options->no_shadow}};
     sim->runs = calloc(in_flight, sizeof *sim->runs);
     order_devices(sim);
