@@ -96,7 +96,8 @@ COX_API void cox_video_image_destroy(struct cox_video_image *image);
 enum cox_peak_source {
     /* The frames before. A frame starts on the devices when the frame before it is tone-mapped. */
     COX_PEAK_PREVIOUS = 0,
-    /* The frame itself too, which is measured in a second pass over the input. */
+    /* The frame itself too, which is measured in a pass before it is mapped. Devices with memory of
+     * their own get the frame once. */
     COX_PEAK_CURRENT = 1,
     COX_PEAK_FIXED = 2, /* cox_video_settings.peak_nits */
 };
@@ -209,13 +210,13 @@ COX_API COX_MUST_CHECK cox_status cox_video_stream_prepare(cox_video_stream *str
  *   COX_PEAK_PREVIOUS  While any frame is on the devices. The first frame, and the first after
  *                      cox_video_stream_restart, is mapped twice, first to measure its light. The
  *                      call blocks for that.
- *   COX_PEAK_CURRENT   For the measurement of the frame's light.
+ *   COX_PEAK_CURRENT   While the light of the frame before is measured.
  *
  * Errors, upon which the frame is not taken and the curve does not change:
  *   COX_E_INVALID    an argument is NULL, or an image is invalid. A format, size or transfer cannot
  *                    be mapped (see cox_video_mapping). A buffer is too short, or of another
  *                    runtime.
- *   COX_E_CANCELLED  cox_video_stream_cancel was called while the frame's light was measured
+ *   COX_E_CANCELLED  cox_video_stream_cancel was called while a first frame's light was measured
  *   COX_E_SYSTEM     the access to a DMA-BUF could not be started
  *   COX_E_NOMEM
  * Also those of cox_session_create, for example if the stream's `session` is invalid, and those of
@@ -288,10 +289,9 @@ struct cox_video_stream_info {
 /* Zeros if `stream` is NULL. */
 COX_API void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_info *info);
 
-/* The session that mapped the newest frame. With `analysis`: the session that measures it first, if
- * COX_PEAK_CURRENT is used. Zeros if `stream` is NULL, or before the first frame. */
-COX_API void cox_video_stream_session_info(cox_video_stream *stream, bool analysis,
-                                           struct cox_session_info *info);
+/* The session that mapped the newest frame. Zeros if `stream` is NULL, or before the first
+ * frame. */
+COX_API void cox_video_stream_session_info(cox_video_stream *stream, struct cox_session_info *info);
 
 #ifdef __cplusplus
 }

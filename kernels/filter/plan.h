@@ -9,8 +9,8 @@
 
 enum {
     COX__PLAN_BINDINGS = COX_BUFFERS_MAX,
-    COX__PLAN_PASSES = 4,
-    COX__PLAN_STAGES = 7,
+    COX__PLAN_PASSES = 5,
+    COX__PLAN_STAGES = 8,
     COX__PLAN_USES = 10,
     COX__PLAN_ARGS = 16,
     COX__PLAN_OPTIONS = 640, /* bytes of a variant's build options */

@@ -73,7 +73,8 @@ void cox__codes_stage(struct cox__plan *plan, const struct cox_video_shape *shap
                                       sizeof(struct cox__codes)};
     args[count++] = (struct cox__arg)COX__ARG_FIRST_ROW;
     args[count++] = (struct cox__arg)COX__ARG_ROWS;
-    args[count++] = (struct cox__arg)COX__ARG_ORIGIN(in_planes - 1);
+    for (uint32_t i = 0; i < in_planes; i++)
+        args[count++] = (struct cox__arg)COX__ARG_ORIGIN(i);
     plan->stages[s].arg_count = count;
 
     for (int gpu = 0; gpu < 2; gpu++) {

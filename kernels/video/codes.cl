@@ -11,7 +11,7 @@
  * Build defines, as in frame.cl: COX_WIDTH (only the alignment of rows, see samples.clh), COX_ITEM,
  * COX_DITHER, COX_IN_LAYOUT, COX_IN_BYTES, COX_IN_SHIFT, COX_OUT_LAYOUT, COX_OUT_BYTES,
  * COX_OUT_SHIFT; COX_SUB_X, COX_SUB_Y of both sides. Access: inputs ROWS read, or chroma of 4:2:0
- * HALO read from buffer row `origin`; outputs ROWS write. Numerics: see detmath.clh. Each result
+ * HALO read, from buffer row `origin_...`; outputs ROWS write. Numerics: see detmath.clh. Each result
  * depends on one sample and its place.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
@@ -35,23 +35,36 @@ typedef uchar out_sample;
 typedef ushort out_sample;
 #endif
 
-/* The planes of the parts Y', Cb and Cr, or R, G and B: pointers to their rows. */
+/* The planes of the parts Y', Cb and Cr, or R, G and B: pointers to their rows, and the first
+ * row there. */
 #if IN_PLANES == 1
 #define IN_PART_0 in_0
+#define IN_ORIGIN_0 origin_0
 #define IN_PART_1 in_0
+#define IN_ORIGIN_1 origin_0
 #define IN_PART_2 in_0
+#define IN_ORIGIN_2 origin_0
 #elif IN_PLANES == 2
 #define IN_PART_0 in_0
+#define IN_ORIGIN_0 origin_0
 #define IN_PART_1 in_1
+#define IN_ORIGIN_1 origin_1
 #define IN_PART_2 in_1
+#define IN_ORIGIN_2 origin_1
 #elif IN_GBR
 #define IN_PART_0 in_2
+#define IN_ORIGIN_0 origin_2
 #define IN_PART_1 in_0
+#define IN_ORIGIN_1 origin_0
 #define IN_PART_2 in_1
+#define IN_ORIGIN_2 origin_1
 #else
 #define IN_PART_0 in_0
+#define IN_ORIGIN_0 origin_0
 #define IN_PART_1 in_1
+#define IN_ORIGIN_1 origin_1
 #define IN_PART_2 in_2
+#define IN_ORIGIN_2 origin_2
 #endif
 #if OUT_PLANES == 1
 #define OUT_PART_0 out_0
@@ -154,8 +167,8 @@ INLINE void one_part(__global const uchar *in, __global uchar *out, int which, i
         return;
     }
     for (; y < end_y; y++)
-        one_row(in + (size_t)y * in_pitch, out + (size_t)y * out_pitch, which, begin, end,
-                first + y, k);
+        one_row(in + (size_t)(first + y - origin) * in_pitch, out + (size_t)y * out_pitch, which,
+                begin, end, first + y, k);
 }
 
 __kernel void codes(__global const uchar *in_0,
@@ -172,7 +185,14 @@ __kernel void codes(__global const uchar *in_0,
 #if OUT_PLANES > 2
                     __global uchar *out_2,
 #endif
-                    struct codes_params params, int first, int rows, int origin)
+                    struct codes_params params, int first, int rows, int origin_0
+#if IN_PLANES > 1
+                    , int origin_1
+#endif
+#if IN_PLANES > 2
+                    , int origin_2
+#endif
+)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct codes_params p = params;
@@ -183,9 +203,9 @@ __kernel void codes(__global const uchar *in_0,
     if (y >= rows)
         return;
 
-    one_part(IN_PART_0, OUT_PART_0, 0, begin, end, y, end_y, first, origin, k);
-    one_part(IN_PART_1, OUT_PART_1, 1, begin, end, y, end_y, first, origin, k);
-    one_part(IN_PART_2, OUT_PART_2, 2, begin, end, y, end_y, first, origin, k);
+    one_part(IN_PART_0, OUT_PART_0, 0, begin, end, y, end_y, first, IN_ORIGIN_0, k);
+    one_part(IN_PART_1, OUT_PART_1, 1, begin, end, y, end_y, first, IN_ORIGIN_1, k);
+    one_part(IN_PART_2, OUT_PART_2, 2, begin, end, y, end_y, first, IN_ORIGIN_2, k);
 
 #if OUT_RGBA
     for (int r = y; r < end_y; r++) {

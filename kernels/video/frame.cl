@@ -62,9 +62,9 @@
  *                                      they lie between their samples. Sizes are those of the
  *                                      output
  * Sizes, pitches and constants are parameters, so that one compiled kernel serves all films with
- * these defines. Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, from
- * buffer row `origin`, other chroma ROWS. If the frame was scaled before, chroma and Y' are each
- * band's own, HALO(0), from row `origin`. Outputs are ROWS write. The histogram is REDUCE, zeroed
+ * these defines. Access: luma, colours and v210 ROWS read, chroma of 4:2:0 HALO(1) read, other
+ * chroma ROWS, each from its buffer row `origin_...`. If the frame was scaled before, chroma and Y'
+ * are each band's own, HALO(0). Outputs are ROWS write. The histogram is REDUCE, zeroed
  * before. With COX_RESHAPE `reshaping` is WHOLE read, and with COX_LUT `lut`. With COX_CURVE 4
  * `base` is HALO(1) read, a row for each row of blocks. Numerics: see detmath.clh. Every result
  * depends on the frame's samples only, not on the cut or COX_WIDTH: sums are taken in one order.
@@ -80,12 +80,15 @@
 #if IN_PLANES == 3
 #define IN_1 in_1
 #define IN_2 in_2
+#define ORIGINS {origin_0, origin_1, origin_2}
 #elif IN_PLANES == 2
 #define IN_1 in_1
 #define IN_2 in_1
+#define ORIGINS {origin_0, origin_1, origin_1}
 #else
 #define IN_1 in_0
 #define IN_2 in_0
+#define ORIGINS {origin_0, origin_0, origin_0}
 #endif
 #if OUT_PLANES == 3
 #define OUT_1 out_1
@@ -414,14 +417,23 @@ static inline real reciprocal(real x)
     return MULADD(y, e, y);
 }
 
-/* Whether some pixel of a vector needs what follows. With several pixels in parallel a branch would
- * part them, so all are computed. */
-#if PIXELS > 1
-#define ANY(condition) true
-#elif COX_WIDTH == 1
+/* Whether some pixel of a vector needs what follows. */
+#if COX_WIDTH == 1
 #define ANY(condition) (condition)
 #else
-#define ANY(condition) any(condition)
+#define ANY(condition) any_lane(condition)
+
+/* any() of the results of comparisons. PoCL 3.1's any() jumps once for each lane. */
+static inline bool any_lane(sint condition)
+{
+#if COX_WIDTH == 16
+    const int8 eight = condition.lo | condition.hi;
+#else
+    const int8 eight = condition;
+#endif
+    const ulong2 two = as_ulong2(eight.lo | eight.hi);
+    return (two.x | two.y) != 0;
+}
 #endif
 
 /* The input of a block of four pixels besides its samples. */
@@ -778,26 +790,32 @@ INLINE void read_row(const struct source_row *row, int x, bool edge, const struc
 }
 #endif
 
+/* The rows at which the memory of the planes begins. */
+struct origins {
+    int luma, u, v;
+};
+
 /* The band's row y, or its replacement if it is missing. */
 INLINE struct source_row source_at(__global const uchar *in_0, __global const uchar *in_1,
                                    __global const uchar *in_2, int y, bool lower, int first,
-                                   int origin, const struct video_params *k)
+                                   struct origins origins, const struct video_params *k)
 {
     struct source_row row;
+    const int here = first + y;
 #if COX_HALVE
     __global const uchar *planes[3] = {in_0, in_1, in_2};
+    const int begin[3] = {origins.luma, origins.u, origins.v};
     for (int p = 0; p < IN_PLANES; p++) {
-        row.first[p] = planes[p] + (size_t)(2 * y) * k->in_pitch[p];
+        row.first[p] = planes[p] + (size_t)(2 * (here - begin[p])) * k->in_pitch[p];
         row.second[p] = row.first[p] + k->in_pitch[p];
     }
 #if COX_IN_SUB_Y
-    const int here = first + y, above = max(here - 1, 0) - origin;
-    const int below = min(here + 1, k->chroma_height - 1) - origin;
+    const int above = max(here - 1, 0), below = min(here + 1, k->chroma_height - 1);
     for (int p = 1; p < IN_PLANES; p++) {
-        row.first[p] = planes[p] + (size_t)(here - origin) * k->in_pitch[p];
+        row.first[p] = planes[p] + (size_t)(here - begin[p]) * k->in_pitch[p];
         row.second[p] = row.first[p];
-        row.above[p - 1] = planes[p] + (size_t)above * k->in_pitch[p];
-        row.below[p - 1] = planes[p] + (size_t)below * k->in_pitch[p];
+        row.above[p - 1] = planes[p] + (size_t)(above - begin[p]) * k->in_pitch[p];
+        row.below[p - 1] = planes[p] + (size_t)(below - begin[p]) * k->in_pitch[p];
     }
 #endif
 #if COX_IN_LAYOUT == 1
@@ -810,28 +828,23 @@ INLINE struct source_row source_at(__global const uchar *in_0, __global const uc
     row.second[1] = row.second[2] = row.second[0];
 #endif
 #elif IN_RGBA
-    row.rgba = in_0 + (size_t)y * k->in_pitch[0];
+    row.rgba = in_0 + (size_t)(here - origins.luma) * k->in_pitch[0];
 #else
-#if !COX_IN_SUB_Y
-    /* scratch begins at the band's first row, even in a later piece of the band */
-    y += first - origin;
-#endif
-    row.luma = in_0 + (size_t)y * k->in_pitch[0];
-    int near = y, far = y;
+    row.luma = in_0 + (size_t)(here - origins.luma) * k->in_pitch[0];
+    int near = here, far = here;
 #if COX_IN_SUB_Y
-    near = (first + y) / 2;
+    near = here / 2;
 #if COX_IN_SITE == 2
     far = near + lower; /* the upper row has its own chroma */
 #else
     far = near + (lower ? 1 : -1);
 #endif
-    far = clamp(far, 0, k->chroma_height - 1) - origin;
-    near -= origin;
+    far = clamp(far, 0, k->chroma_height - 1);
 #endif
-    row.chroma.near_u = in_1 + (size_t)near * k->in_pitch[1];
-    row.chroma.far_u = in_1 + (size_t)far * k->in_pitch[1];
-    row.chroma.near_v = in_2 + (size_t)near * k->in_pitch[2];
-    row.chroma.far_v = in_2 + (size_t)far * k->in_pitch[2];
+    row.chroma.near_u = in_1 + (size_t)(near - origins.u) * k->in_pitch[1];
+    row.chroma.far_u = in_1 + (size_t)(far - origins.u) * k->in_pitch[1];
+    row.chroma.near_v = in_2 + (size_t)(near - origins.v) * k->in_pitch[2];
+    row.chroma.far_v = in_2 + (size_t)(far - origins.v) * k->in_pitch[2];
 #endif
     return row;
 }
@@ -857,6 +870,9 @@ INLINE struct ycc to_ycc(const real *c)
 static inline real pattern(int x, int step, int y)
 {
 #if COX_DITHER
+#if COX_WIDTH > 1
+    x %= 2; /* a step begins at a multiple of the pattern's 8 columns; so it is computed once */
+#endif
     const sint column = LANES * SINT(step) + SINT(x);
     return MULADD(TO_REAL(BAYER(column ^ SINT(y), y)), REAL(0x1p-6f), REAL(0x1p-7f));
 #else
@@ -1186,11 +1202,19 @@ video(__global const uchar *in_0,
 #if LOCAL
       __global const uchar *base, int base_origin,
 #endif
-      struct video_params params, int first, int rows, int origin)
+      struct video_params params, int first, int rows, int origin_0
+#if IN_PLANES > 1
+      , int origin_1
+#endif
+#if IN_PLANES > 2
+      , int origin_2
+#endif
+)
 {
     /* before any branch: llvmpipe reads arguments as if all lanes took the branch */
     const struct video_params p = params;
     const struct video_params *k = &p;
+    const struct origins origins = ORIGINS;
     const int begin_y = (int)get_global_id(1) * COX_ITEM_ROWS,
               end_y = min(begin_y + COX_ITEM_ROWS, rows);
     const int begin_x = (int)get_global_id(0) * COX_ITEM;
@@ -1214,9 +1238,9 @@ video(__global const uchar *in_0,
             continue;
 #endif
         const bool lower = y + 1 < end_y; /* the lower row exists */
-        const struct source_row upper_in = source_at(in_0, IN_1, IN_2, y, false, first, origin, k);
+        const struct source_row upper_in = source_at(in_0, IN_1, IN_2, y, false, first, origins, k);
         const struct source_row lower_in = source_at(in_0, IN_1, IN_2, y + lower, lower, first,
-                                                     origin, k);
+                                                     origins, k);
 #if COX_MAP
         struct target out = {.upper = target_at(out_0, OUT_1, OUT_2, y, k),
                              .lower = target_at(out_0, OUT_1, OUT_2, y + lower, k),
@@ -1279,9 +1303,15 @@ video(__global const uchar *in_0,
 #else
             int bins[COX_WIDTH];
             SCATTER(bin_of(most), bins);
-            const int blocks = edge ? min((k->width - x + 1) / 2, COX_WIDTH) : COX_WIDTH;
-            for (int i = 0; i < blocks; i++)
-                counts[(i % TABLES) * COX_BINS + bins[i]]++;
+            if (edge) {
+                const int blocks = min((k->width - x + 1) / 2, COX_WIDTH);
+                for (int i = 0; i < blocks; i++)
+                    counts[(i % TABLES) * COX_BINS + bins[i]]++;
+            } else {
+#pragma unroll
+                for (int i = 0; i < COX_WIDTH; i++)
+                    counts[(i % TABLES) * COX_BINS + bins[i]]++;
+            }
 #endif
 #endif
         }

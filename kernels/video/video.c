@@ -407,17 +407,13 @@ static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape
 {
     const uint32_t s = cox__plan_add_stage(plan, "video", out_width(shape), 0);
     struct cox__arg *args = plan->args[s];
-    uint32_t count = 0, chroma = 0;
+    static const uint32_t own[COX_VIDEO_PLANES_MAX] = {0, 1, 2};
+    const uint32_t *sources = scaled ? scaled : own;
+    const uint32_t source_count = scaled ? COX_VIDEO_PLANES_MAX : planes;
+    uint32_t count = 0;
 
-    if (scaled) {
-        for (uint32_t i = 0; i < COX_VIDEO_PLANES_MAX; i++)
-            args[count++] = (struct cox__arg)COX__ARG_BUFFER(scaled[i]);
-        chroma = scaled[COX_VIDEO_PLANES_MAX - 1];
-    } else {
-        for (uint32_t i = 0; i < planes; i++)
-            args[count++] = (struct cox__arg)COX__ARG_BUFFER(i);
-        chroma = planes - 1;
-    }
+    for (uint32_t i = 0; i < source_count; i++)
+        args[count++] = (struct cox__arg)COX__ARG_BUFFER(sources[i]);
     for (uint32_t i = planes; i < bindings; i++) {
         const struct cox__binding *b = &plan->bindings[i];
         if (map || b->access != COX__WRITE || b->row_access == COX__REDUCE)
@@ -432,7 +428,8 @@ static void add_frame_stage(struct cox__plan *plan, const struct cox_video_shape
     args[count++] = params_arg(shape);
     args[count++] = (struct cox__arg)COX__ARG_FIRST_ROW;
     args[count++] = (struct cox__arg)COX__ARG_ROWS;
-    args[count++] = (struct cox__arg)COX__ARG_ORIGIN(chroma);
+    for (uint32_t i = 0; i < source_count; i++)
+        args[count++] = (struct cox__arg)COX__ARG_ORIGIN(sources[i]);
 
     plan->stages[s].arg_count = count;
     fill_variants(shape, map, analyse, plan, s);
@@ -491,11 +488,11 @@ static void use_bindings(struct cox__plan *plan, uint32_t begin, uint32_t end)
     }
 }
 
-/* The passes of the operator local: blocks, their base, and the mapping itself. */
+/* The passes of the operator local: blocks, their base, and the mapping itself, which takes the
+ * first `bindings`. */
 static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *shape, bool analyse,
-                          uint32_t planes)
+                          uint32_t planes, uint32_t bindings)
 {
-    const uint32_t bindings = plan->binding_count;
     const struct cox__local local = cox__local_of(shape->width, shape->height, COLUMN_LOG2);
     const uint32_t side = 1u << local.block_log2;
     const struct cox__local_scratch scratch = cox__local_bindings(plan, &local);
@@ -521,15 +518,12 @@ static void map_in_passes(struct cox__plan *plan, const struct cox_video_shape *
     add_frame_stage(plan, shape, true, analyse, planes, bindings, NULL, &scratch.base);
 }
 
-/* Scaling: its stages, then the one that maps, all on the band's own rows. Every device reads the
- * whole frame. */
-static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
-                       bool analyse, uint32_t planes)
+/* Scaling on the band's own rows. Every device reads the whole frame. Returns in `scaled` the
+ * bindings of the result. */
+static void scale(struct cox__plan *plan, const struct cox_video_shape *shape, uint32_t planes,
+                  uint32_t scaled[COX_VIDEO_PLANES_MAX])
 {
-    const uint32_t bindings = plan->binding_count;
-    const struct cox_video_shape result = cox__scale_result(shape);
     struct cox_video_plane in[COX_VIDEO_PLANES_MAX];
-    uint32_t scaled[COX_VIDEO_PLANES_MAX] = {0};
 
     cox_video_planes(&shape->in, shape->width, shape->height, in);
     for (uint32_t i = 0; i < planes; i++)
@@ -539,25 +533,76 @@ static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *sha
                                                   .bytes = shape->in_pitch_bytes[i] * in[i].rows};
 
     cox__scale_stages(plan, shape, in, planes, offsetof(struct video_params, scale), scaled);
+}
+
+/* The stages that scale, and the one that maps or analyses, in one pass. */
+static void map_scaled(struct cox__plan *plan, const struct cox_video_shape *shape, bool map,
+                       bool analyse, uint32_t planes)
+{
+    const struct cox_video_shape result = cox__scale_result(shape);
+    const uint32_t bindings = plan->binding_count;
+    uint32_t scaled[COX_VIDEO_PLANES_MAX] = {0};
+
+    scale(plan, shape, planes, scaled);
     add_frame_stage(plan, &result, map, analyse, planes, bindings, scaled, NULL);
 }
 
-/* Fill in the session of a shape that maps, analyses, or both. */
-static cox_status fill_session(const struct cox_video_shape *given, bool map, bool analyse,
-                               struct cox__pipeline_storage *room,
-                               struct cox__session_spec *session)
+/* A pass that only counts. The histogram is the last of the application's bindings. */
+static void count_first(struct cox__plan *plan, const struct cox_video_shape *shape,
+                        uint32_t planes, cox_pass_done_fn *counted, void *user)
 {
-    struct cox_video_shape copy;
-    const struct cox_video_shape *shape = &copy;
-    const cox_status status = read_shape(&copy, given);
-    if (status)
-        return status;
+    const uint32_t bindings = plan->binding_count;
 
-    const uint32_t width = out_width(shape), height = out_height(shape);
-    struct cox__plan *plan = cox__plan_begin(room, session, height);
-    if (!plan)
-        return COX_E_INVALID;
+    cox__plan_pass(plan, "analyse", out_height(shape));
+    plan->passes[0].done = counted;
+    plan->passes[0].done_user = user;
+    use_bindings(plan, 0, planes + shape->reshape);
+    use_bindings(plan, bindings - 1, bindings);
+    add_frame_stage(plan, shape, false, true, planes, bindings, NULL, NULL);
+}
 
+/* The same for a frame that is scaled, and the pass that maps its result. */
+static void count_scaled_first(struct cox__plan *plan, const struct cox_video_shape *shape,
+                               uint32_t planes, cox_pass_done_fn *counted, void *user)
+{
+    const struct cox_video_shape result = cox__scale_result(shape);
+    const uint32_t bindings = plan->binding_count;
+    uint32_t scaled[COX_VIDEO_PLANES_MAX] = {0};
+
+    cox__plan_pass(plan, "scale and analyse", out_height(shape));
+    plan->passes[0].done = counted;
+    plan->passes[0].done_user = user;
+    scale(plan, shape, planes, scaled);
+    use_bindings(plan, 0, planes + shape->reshape);
+    use_bindings(plan, bindings - 1, plan->binding_count);
+    for (uint32_t i = 0; i < plan->passes[0].use_count; i++)
+        for (int c = 0; c < COX_VIDEO_PLANES_MAX; c++)
+            if (plan->uses[0][i].binding == scaled[c]) {
+                plan->uses[0][i].row_access = COX__ROWS;
+                plan->uses[0][i].access = COX__WRITE;
+            }
+    add_frame_stage(plan, &result, false, true, planes, bindings, scaled, NULL);
+
+    cox__plan_pass(plan, "map", out_height(shape));
+    use_bindings(plan, planes, bindings - 1);
+    for (int c = 0; c < COX_VIDEO_PLANES_MAX; c++)
+        cox__plan_use(plan, scaled[c], COX__HALO, COX__READ, 0);
+    add_frame_stage(plan, &result, true, false, planes, bindings - 1, scaled, NULL);
+}
+
+/* What a session does. */
+struct job {
+    bool map, analyse;
+    /* analyse in a pass of its own, then call this; NULL = do both in one pass */
+    cox_pass_done_fn *counted;
+    void *user;
+};
+
+/* The bindings of the application: planes in, tables, planes out, histogram. Returns the number of
+ * planes in. */
+static uint32_t add_bindings(struct cox__plan *plan, const struct cox_video_shape *shape,
+                             const struct job *job)
+{
     uint32_t bindings = add_planes(plan->bindings, &shape->in, shape->width, shape->height,
                                    shape->in_pitch_bytes, COX__READ,
                                    shape->scale == COX_SCALE_HALF);
@@ -568,45 +613,80 @@ static cox_status fill_session(const struct cox_video_shape *given, bool map, bo
                                                            .row_access = COX__WHOLE,
                                                            .access = COX__READ,
                                                            .bytes = COX_VIDEO_RESHAPE_BYTES};
-    if (map && shape->lut_points)
+    if (job->map && shape->lut_points)
         plan->bindings[bindings++] = (struct cox__binding){
             .name = "look-up table",
             .row_access = COX__WHOLE,
             .access = COX__READ,
             .bytes = cox_video_lut_bytes(shape->lut_points)};
-    if (map)
-        bindings += add_planes(plan->bindings + bindings, &shape->out, width, height,
-                               shape->out_pitch_bytes, COX__WRITE, false);
-    if (analyse)
+    if (job->map)
+        bindings += add_planes(plan->bindings + bindings, &shape->out, out_width(shape),
+                               out_height(shape), shape->out_pitch_bytes, COX__WRITE, false);
+    if (job->analyse)
         plan->bindings[bindings++] = (struct cox__binding){.name = "histogram",
                                                            .row_access = COX__REDUCE,
                                                            .access = COX__WRITE,
                                                            .bytes = COX_VIDEO_HISTOGRAM_BYTES,
                                                            .merge = merge_histogram};
-
     plan->binding_count = bindings;
-    if (map && shape->op == COX_OPERATOR_LOCAL) {
-        map_in_passes(plan, shape, analyse, planes);
-        cox__plan_end(plan, PARAMS_BYTES, session);
-        return COX_OK;
+    return planes;
+}
+
+/* The stages that map, and passes for them if there are several. They take the first `bindings`. */
+static void add_mapping(struct cox__plan *plan, const struct cox_video_shape *shape, bool analyse,
+                        uint32_t planes, uint32_t bindings)
+{
+    if (shape->op == COX_OPERATOR_LOCAL) {
+        map_in_passes(plan, shape, analyse, planes, bindings);
+        return;
+    }
+    if (plan->pass_count) {
+        cox__plan_pass(plan, "map", out_height(shape));
+        use_bindings(plan, 0, bindings);
     }
 
-    const bool codes_kept = map && cox__codes_kept(shape);
+    const bool codes_kept = cox__codes_kept(shape);
     if (codes_kept)
         cox__codes_stage(plan, shape, planes, bindings - analyse,
                          offsetof(struct video_params, codes));
+    if (!codes_kept || analyse)
+        add_frame_stage(plan, shape, !codes_kept, analyse, planes, bindings, NULL, NULL);
+}
 
-    if (shape->scale == COX_SCALE_FILTER)
-        map_scaled(plan, shape, map, analyse, planes);
-    else if (!codes_kept || analyse)
-        add_frame_stage(plan, shape, map && !codes_kept, analyse, planes, bindings, NULL, NULL);
+static cox_status fill_session(const struct cox_video_shape *given, const struct job *job,
+                               struct cox__pipeline_storage *room,
+                               struct cox__session_spec *session)
+{
+    struct cox_video_shape shape;
+    const cox_status status = read_shape(&shape, given);
+    if (status)
+        return status;
 
-    session->rows = height;
-    session->bindings = plan->bindings;
-    session->binding_count = plan->binding_count;
-    session->stages = plan->stages;
-    session->stage_count = plan->stage_count;
-    session->params_bytes = PARAMS_BYTES;
+    struct cox__plan *plan = cox__plan_begin(room, session, out_height(&shape));
+    if (!plan)
+        return COX_E_INVALID;
+
+    const uint32_t planes = add_bindings(plan, &shape, job), bindings = plan->binding_count;
+    const bool is_filtered = shape.scale == COX_SCALE_FILTER;
+    if (job->counted && is_filtered) {
+        count_scaled_first(plan, &shape, planes, job->counted, job->user);
+    } else if (job->counted) {
+        count_first(plan, &shape, planes, job->counted, job->user);
+        add_mapping(plan, &shape, false, planes, bindings - 1);
+    } else if (is_filtered) {
+        map_scaled(plan, &shape, job->map, job->analyse, planes);
+    } else if (job->map) {
+        add_mapping(plan, &shape, job->analyse, planes, bindings);
+    } else {
+        add_frame_stage(plan, &shape, false, true, planes, bindings, NULL, NULL);
+    }
+
+    cox__plan_end(plan, PARAMS_BYTES, session);
+    if (!plan->pass_count) {
+        session->passes = NULL;
+        session->stages = plan->stages;
+        session->stage_count = plan->stage_count;
+    }
     return COX_OK;
 }
 
@@ -614,14 +694,27 @@ cox_status cox__video_mapping(const struct cox_video_shape *shape, bool analyse,
                               struct cox__pipeline_storage *storage,
                               struct cox__session_spec *session)
 {
-    return fill_session(shape, true, analyse, storage, session);
+    return fill_session(shape, &(const struct job){.map = true, .analyse = analyse}, storage,
+                        session);
 }
 
 cox_status cox__video_analysis(const struct cox_video_shape *shape,
                                struct cox__pipeline_storage *storage,
                                struct cox__session_spec *session)
 {
-    return fill_session(shape, false, true, storage, session);
+    return fill_session(shape, &(const struct job){.analyse = true}, storage, session);
+}
+
+cox_status cox__video_counted_mapping(const struct cox_video_shape *shape,
+                                      cox_pass_done_fn *counted, void *user,
+                                      struct cox__pipeline_storage *storage,
+                                      struct cox__session_spec *session)
+{
+    if (shape && shape->lut_points)
+        return COX_E_INVALID;
+
+    const struct job job = {.map = true, .analyse = true, .counted = counted, .user = user};
+    return fill_session(shape, &job, storage, session);
 }
 
 /* --- Constants --- */

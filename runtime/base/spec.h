@@ -12,7 +12,7 @@
 
 /* Room for what a pipeline of the library points to. */
 struct cox__pipeline_storage {
-    uint64_t word[2048];
+    uint64_t word[2560];
 };
 
 /* Which rows of a buffer a band uses. */

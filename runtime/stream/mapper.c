@@ -36,7 +36,6 @@ cox_status cox__mappers_init(struct cox__mappers *mappers, cox_runtime *runtime,
 
 static void destroy(struct cox__mapper *mapper)
 {
-    cox_session_destroy(&mapper->analysis);
     cox_session_destroy(&mapper->mapping);
     pthread_mutex_destroy(&mapper->lock);
     free(mapper);
@@ -55,10 +54,11 @@ void cox__mappers_clear(struct cox__mappers *mappers)
 }
 
 struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers,
-                                      const struct cox_video_shape *shape, bool steers)
+                                      const struct cox_video_shape *shape,
+                                      enum cox__counting counting)
 {
     for (struct cox__mapper *mapper = mappers->newest; mapper; mapper = mapper->next)
-        if (mapper->steers == steers && cox__options_shapes_alike(&mapper->shape, shape) &&
+        if (mapper->counting == counting && cox__options_shapes_alike(&mapper->shape, shape) &&
             cox__options_pitches_alike(&mapper->shape, shape))
             return mapper;
 
@@ -170,7 +170,7 @@ static cox_status create_session(struct cox__mappers *mappers, struct cox__sessi
 }
 
 static cox_status make(struct cox__mappers *mappers, const struct cox_video_shape *shape,
-                       bool steers, struct cox__mapper **out)
+                       enum cox__counting counting, struct cox__mapper **out)
 {
     struct cox__mapper *mapper = calloc(1, sizeof *mapper);
     if (!mapper)
@@ -178,19 +178,25 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
 
     mapper->all = mappers;
     mapper->shape = *shape;
-    mapper->steers = steers;
+    mapper->counting = counting;
     pthread_mutex_init(&mapper->lock, NULL);
 
     struct cox__pipeline_storage storage;
     struct cox__session_spec params = params_of(mapper);
-    cox_status status = cox__video_mapping(shape, steers, &storage, &params);
+    cox_status status;
+    if (counting == COX__COUNTING_FIRST)
+        status = cox__video_counted_mapping(shape, mappers->counted, mappers->counted_user,
+                                            &storage, &params);
+    else
+        status = cox__video_mapping(shape, counting == COX__COUNTING_TOO, &storage, &params);
     if (status == COX_E_INVALID)
         cox__log(
             &mappers->runtime->log, COX_LOG_ERROR,
             "a stream cannot map this frame: unsupported formats, sizes, transfer or look (see "
             "cox_video_mapping)");
 
-    mapper->mapping_bindings = params.binding_count;
+    mapper->binding_count = params.binding_count;
+    mapper->params_bytes = params.params_bytes;
     if (status == COX_OK)
         status = create_session(mappers, &params, &mapper->mapping);
     if (status != COX_OK) {
@@ -201,26 +207,6 @@ static cox_status make(struct cox__mappers *mappers, const struct cox_video_shap
     atomic_fetch_add(&mappers->made, 1);
     *out = mapper;
     return COX_OK;
-}
-
-static cox_status make_analysis(struct cox__mappers *mappers, struct cox__mapper *mapper)
-{
-    struct cox__pipeline_storage storage;
-    struct cox__session_spec params = params_of(mapper);
-    params.warm_start = NULL;
-    params.report = NULL;
-    params.in_flight = 1;
-
-    cox_session *analysis = NULL;
-    cox_status status = cox__video_analysis(&mapper->shape, &storage, &params);
-    mapper->analysis_bindings = params.binding_count;
-    if (status == COX_OK)
-        status = create_session(mappers, &params, &analysis);
-
-    pthread_mutex_lock(&mappers->lock); /* other threads may ask for its info */
-    mapper->analysis = analysis;
-    pthread_mutex_unlock(&mappers->lock);
-    return status;
 }
 
 /* Make the mapper the newest of the list. */
@@ -266,12 +252,12 @@ static void drop_old(struct cox__mappers *mappers)
 }
 
 cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape,
-                            bool steers, bool looks_ahead, struct cox__mapper **out)
+                            enum cox__counting counting, struct cox__mapper **out)
 {
-    struct cox__mapper *mapper = cox__mappers_find(mappers, shape, steers);
+    struct cox__mapper *mapper = cox__mappers_find(mappers, shape, counting);
     cox_status status = COX_OK;
     if (!mapper)
-        status = make(mappers, shape, steers, &mapper);
+        status = make(mappers, shape, counting, &mapper);
     if (status != COX_OK)
         return status;
 
@@ -279,31 +265,25 @@ cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video
         put_first(mappers, mapper);
     drop_old(mappers);
 
-    if (looks_ahead && !mapper->analysis)
-        status = make_analysis(mappers, mapper);
     *out = mapper;
-    return status;
+    return COX_OK;
 }
 
 void cox__mappers_cancel(struct cox__mappers *mappers)
 {
     pthread_mutex_lock(&mappers->lock);
-    for (struct cox__mapper *mapper = mappers->newest; mapper; mapper = mapper->next) {
+    for (struct cox__mapper *mapper = mappers->newest; mapper; mapper = mapper->next)
         (void)cox_session_cancel(mapper->mapping);
-        if (mapper->analysis)
-            (void)cox_session_cancel(mapper->analysis);
-    }
     pthread_mutex_unlock(&mappers->lock);
 }
 
-void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis,
-                               struct cox_session_info *info)
+void cox__mappers_session_info(struct cox__mappers *mappers, struct cox_session_info *info)
 {
     memset(info, 0, sizeof *info);
 
     pthread_mutex_lock(&mappers->lock);
     const struct cox__mapper *newest = mappers->newest;
     if (newest)
-        cox_session_info(analysis ? newest->analysis : newest->mapping, info);
+        cox_session_info(newest->mapping, info);
     pthread_mutex_unlock(&mappers->lock);
 }

@@ -1,5 +1,5 @@
-/* A mapper maps the frames of one shape: it has a session, and a second one if frames are analysed
- * first. A stream keeps the mappers of its latest shapes.
+/* A mapper maps the frames of one shape, with a session of its own. A stream keeps the mappers of its
+ * latest shapes.
  * Thread-safety: one thread at a time; cox__mappers_cancel and _session_info from any thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_STREAM_MAPPER_H
@@ -18,15 +18,21 @@ struct cox__number {
     bool rehearsal; /* mapped to learn its light; only its warm-up runs are reported */
 };
 
+/* When a mapper's frames are counted. */
+enum cox__counting {
+    COX__COUNTING_NONE,
+    COX__COUNTING_TOO,   /* while they are mapped */
+    COX__COUNTING_FIRST, /* in a pass before */
+};
+
 struct cox__mapper {
     struct cox__mapper *next; /* the one that was used before it */
     const struct cox__mappers *all;
     struct cox_video_shape shape;
-    bool steers; /* `mapping` fills a histogram */
+    enum cox__counting counting;
     cox_session *mapping;
-    cox_session *analysis; /* fills a histogram from the input alone; NULL = not needed yet */
-    uint32_t mapping_bindings;
-    uint32_t analysis_bindings;
+    uint32_t binding_count;
+    size_t params_bytes;
     struct cox_video_settings settings; /* of the last frame */
     struct cox_constants params;        /* made of `settings` */
     bool is_prepared;                   /* whether `params` are valid */
@@ -41,7 +47,9 @@ struct cox__mappers {
     struct cox__session_spec params;   /* the application's, without passes */
     uint32_t devices[COX_DEVICES_MAX]; /* for `params` */
     bool background;                   /* sessions start on the first device that is ready */
-    pthread_mutex_t lock;              /* guards the list, for other threads, and starts */
+    cox_pass_done_fn *counted;         /* a frame was counted in a pass before it is mapped */
+    void *counted_user;
+    pthread_mutex_t lock; /* guards the list, for other threads, and starts */
     pthread_cond_t started;
     struct cox__mapper *newest;
     atomic_ullong made;
@@ -58,14 +66,14 @@ void cox__mappers_clear(struct cox__mappers *mappers);
 
 /* The mapper of exactly this shape, or NULL. */
 struct cox__mapper *cox__mappers_find(const struct cox__mappers *mappers,
-                                      const struct cox_video_shape *shape, bool steers);
+                                      const struct cox_video_shape *shape,
+                                      enum cox__counting counting);
 
 /* Make the mapper of this shape the newest; create it if it does not exist. The sessions of shapes
- * that were in use long ago and have no frames are destroyed. With `looks_ahead` the mapper has an
- * analysis too.
+ * that were in use long ago and have no frames are destroyed.
  * Errors: as cox_video_mapping and cox_session_create. */
 cox_status cox__mappers_use(struct cox__mappers *mappers, const struct cox_video_shape *shape,
-                            bool steers, bool looks_ahead, struct cox__mapper **out);
+                            enum cox__counting counting, struct cox__mapper **out);
 
 /* Make the parameter block of a frame. It stays valid until the next frame's.
  * Errors: as cox_video_prepare. */
@@ -81,8 +89,7 @@ void cox__mapper_take_back(struct cox__mapper *mapper);
 
 void cox__mappers_cancel(struct cox__mappers *mappers);
 
-/* The info of the newest mapper's mapping, or of its analysis; zeros if it does not exist. */
-void cox__mappers_session_info(struct cox__mappers *mappers, bool analysis,
-                               struct cox_session_info *info);
+/* The info of the newest mapper's session; zeros if there is no mapper. */
+void cox__mappers_session_info(struct cox__mappers *mappers, struct cox_session_info *info);
 
 #endif

@@ -112,6 +112,18 @@ static void give_back(struct cox__pool *pool, cox_buffer **buffer, const void *d
     drop(unwanted);
 }
 
+cox_status cox__side_pool_take(struct cox__pool *pool, size_t bytes, cox_buffer **out)
+{
+    return take(pool, NULL, bytes, out);
+}
+
+void cox__side_pool_give(struct cox__pool *pool, cox_buffer **buffer, size_t bytes, bool reuse)
+{
+    if (*buffer && reuse)
+        give_back(pool, buffer, NULL, bytes);
+    cox_buffer_destroy(buffer);
+}
+
 /* ---- planes ---- */
 
 /* The application's memory around which the plane's buffer is; NULL: it is the stream's memory. */
@@ -232,7 +244,5 @@ void cox__side_release(struct cox__side *side, struct cox__pool *pool, bool reus
         side->buffers[p] = NULL;
     }
 
-    if (side->table && reuse)
-        give_back(pool, &side->table, NULL, COX_VIDEO_RESHAPE_BYTES);
-    cox_buffer_destroy(&side->table);
+    cox__side_pool_give(pool, &side->table, COX_VIDEO_RESHAPE_BYTES, reuse);
 }

@@ -26,6 +26,12 @@ struct cox__pool {
 void cox__side_pool_init(struct cox__pool *pool, cox_runtime *runtime);
 void cox__side_pool_clear(struct cox__pool *pool);
 
+/* Take a buffer of the stream's memory from the pool, or make one. Give it back when no frame uses
+ * it; with `reuse` other frames may get it.
+ * Errors: COX_E_NOMEM. */
+cox_status cox__side_pool_take(struct cox__pool *pool, size_t bytes, cox_buffer **out);
+void cox__side_pool_give(struct cox__pool *pool, cox_buffer **buffer, size_t bytes, bool reuse);
+
 /* The input or the output of a frame. */
 struct cox__side {
     struct cox__image image;

@@ -24,10 +24,13 @@ struct sent {
     struct cox__mapper *mapper;
     struct cox__side in, out;
     struct cox_tonemap_options look;
-    bool steers; /* its mapping fills the histogram, which steers later frames */
-    bool learnt; /* the curve has followed its histogram already */
+    enum cox__counting counting;
+    cox_buffer *histogram;    /* NULL if it is not counted */
+    uint32_t histogram_index; /* of the mapper's bindings */
+    bool learnt;              /* the curve has followed its histogram already; under the lock */
     bool admitted;
     struct cox__curve curve_before; /* if the frame is refused after its turn */
+    struct cox__curve curve;        /* without this frame's light; COX__COUNTING_FIRST */
     bool done;                      /* mapped or failed; under the lock */
     struct cox_video_result result;
 };
@@ -42,7 +45,6 @@ struct cox_video_stream {
     /* Used by the sending thread only. */
     struct cox_video_shape wanted_before; /* the shape that the frame before preferred */
     enum cox_transfer transfer_before;    /* the frame before's */
-    cox_buffer *histogram;                /* NULL until a frame has steered */
 
     pthread_mutex_t lock; /* guards the fields below */
     pthread_cond_t changed;
@@ -50,7 +52,7 @@ struct cox_video_stream {
     struct cox__curve curve;
     struct sent *oldest, *newest;
     uint32_t on_devices; /* frames that were sent and are not done */
-    uint32_t steering;   /* those of them that steer */
+    uint32_t steering;   /* those of them whose light is not known yet */
     bool readable;       /* whether the descriptor is readable */
     struct cox_video_stream_info totals;
     uint64_t frames_sent;
@@ -85,11 +87,11 @@ static void on_done(void *user, uint64_t index, cox_status status)
 
     pthread_mutex_lock(&stream->lock);
     sent->result.status = status;
-    if (sent->steers && !sent->learnt && status == COX_OK)
+    if (sent->counting == COX__COUNTING_TOO && !sent->learnt && status == COX_OK)
         cox__options_follow_curve(&stream->curve, &sent->look, &sent->mapper->shape,
-                                  sent->in.image.image.peak_nits, stream->histogram, &sent->result);
-
-    stream->steering -= sent->steers;
+                                  sent->in.image.image.peak_nits, sent->histogram, &sent->result);
+    if (sent->counting == COX__COUNTING_TOO || !sent->learnt)
+        stream->steering -= sent->counting != COX__COUNTING_NONE;
     stream->on_devices--;
     sent->done = true;
     show_readable(stream);
@@ -112,6 +114,8 @@ static void free_sent(struct sent *sent)
     end_use(sent);
     cox__side_release(&sent->in, &stream->pool, sent->result.status == COX_OK);
     cox__side_release(&sent->out, &stream->pool, sent->result.status == COX_OK);
+    cox__side_pool_give(&stream->pool, &sent->histogram, COX_VIDEO_HISTOGRAM_BYTES,
+                        sent->result.status == COX_OK);
     if (sent->mapper)
         atomic_fetch_sub(&sent->mapper->frames, 1);
 
@@ -239,54 +243,40 @@ static void choose_shape(cox_video_stream *stream, const struct sent *sent,
     const struct cox_video_shape wanted = *shape;
     const bool wanted_twice = cox__options_shapes_alike(&wanted, &stream->wanted_before) &&
                               cox__options_pitches_alike(&wanted, &stream->wanted_before);
-    if (alike && !wanted_twice && !cox__mappers_find(&stream->mappers, &wanted, sent->steers))
+    if (alike && !wanted_twice && !cox__mappers_find(&stream->mappers, &wanted, sent->counting))
         *shape = last->shape;
 
     stream->wanted_before = wanted;
 }
 
-/* Wait until it is the frame's turn. A frame that steers has the devices to itself. Called with the
- * lock held. */
-static void await_turn(cox_video_stream *stream, bool steers)
+/* Wait until it is the frame's turn, and the light of all earlier frames is known. A frame that is
+ * counted while it is mapped has the devices to itself. Called with the lock held. */
+static void await_turn(cox_video_stream *stream, enum cox__counting counting)
 {
     uint32_t most = 1;
-    if (!steers)
+    if (counting != COX__COUNTING_TOO)
         most = stream->mappers.params.in_flight;
 
     while (stream->on_devices >= most || stream->steering)
         pthread_cond_wait(&stream->changed, &stream->lock);
 }
 
-/* The buffers of a frame: of the mapping, or of the analysis. */
-static void fill_buffers(const struct sent *sent, bool mapping,
-                         cox_buffer *buffers[COX_BUFFERS_MAX])
+/* The buffers of a frame, in the order of its mapper's bindings. */
+static void fill_buffers(struct sent *sent, cox_buffer *buffers[COX_BUFFERS_MAX])
 {
     uint32_t count = sent->in.image.plane_count;
 
     memcpy(buffers, sent->in.buffers, count * sizeof *buffers);
     if (sent->in.table)
         buffers[count++] = sent->in.table;
-    if (mapping && sent->look.lut_table)
+    if (sent->look.lut_table)
         buffers[count++] = sent->look.lut_table;
-    if (mapping) {
-        memcpy(buffers + count, sent->out.buffers, sent->out.image.plane_count * sizeof *buffers);
-        count += sent->out.image.plane_count;
-    }
+    memcpy(buffers + count, sent->out.buffers, sent->out.image.plane_count * sizeof *buffers);
+    count += sent->out.image.plane_count;
 
-    if (sent->steers || !mapping)
-        buffers[count] = sent->stream->histogram;
-}
-
-/* Map the frame once for its histogram alone. The application does not see this frame. */
-static cox_status rehearse(const struct sent *sent, const struct cox__frame_spec *frame)
-{
-    cox__mapper_number(sent->mapper, sent->result.frame, true);
-    const cox_status status = cox__session_run(sent->mapper->mapping, frame);
-    if (status)
-        return status;
-
-    /* The report of a shadow may come later. */
-    return cox_session_wait(sent->mapper->mapping);
+    sent->histogram_index = count;
+    if (sent->histogram)
+        buffers[count] = sent->histogram;
 }
 
 /* Add to settings what comes with the frame. */
@@ -296,47 +286,99 @@ static void add_frame_settings(const struct sent *sent, struct cox_video_setting
     settings->hdr10plus = sent->in.image.image.hdr10plus;
 }
 
-/* Fill the histogram before the frame is mapped. With COX_PEAK_CURRENT the analysis fills it.
- * Otherwise an extra run of the mapping fills it. */
-static cox_status fill_histogram(const struct sent *sent)
+/* Map the frame once for its histogram alone. The application does not see this frame. */
+static cox_status rehearse(struct sent *sent)
 {
     const struct cox__mapper *mapper = sent->mapper;
-    const bool by_analysis = sent->look.peak == COX_PEAK_CURRENT;
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     struct cox_constants params;
-    struct cox__frame_spec frame = {.buffers = buffers,
-                                    .buffer_count = mapper->mapping_bindings,
-                                    .params = &params,
-                                    .deadline_ns = UINT64_MAX};
-    fill_buffers(sent, !by_analysis, buffers);
+    const struct cox__frame_spec frame = {.buffers = buffers,
+                                          .buffer_count = mapper->binding_count,
+                                          .params = &params,
+                                          .deadline_ns = UINT64_MAX};
+    fill_buffers(sent, buffers);
     struct cox_video_settings settings = sent->look.settings;
     add_frame_settings(sent, &settings);
-    const cox_status status = cox_video_prepare(&mapper->shape, &settings, &params);
+
+    cox_status status = cox_video_prepare(&mapper->shape, &settings, &params);
     if (status != COX_OK)
         return status;
-    if (!by_analysis)
-        return rehearse(sent, &frame);
 
-    frame.buffer_count = mapper->analysis_bindings;
-    return cox__session_run(mapper->analysis, &frame);
+    cox__mapper_number(sent->mapper, sent->result.frame, true);
+    status = cox__session_run(mapper->mapping, &frame);
+    if (status != COX_OK)
+        return status;
+
+    /* The report of a shadow may come later. */
+    return cox_session_wait(mapper->mapping);
 }
 
-/* Learn the light of the frame before it is mapped. */
+/* Learn the light of a stream's first frame before it is mapped. */
 static cox_status learn_light(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
-    const cox_status status = fill_histogram(sent);
+    const cox_status status = rehearse(sent);
     if (status != COX_OK)
         return status;
 
     pthread_mutex_lock(&stream->lock);
     cox__options_follow_curve(&stream->curve, &sent->look, &sent->mapper->shape,
-                              sent->in.image.image.peak_nits, stream->histogram, &sent->result);
-    pthread_mutex_unlock(&stream->lock);
-
+                              sent->in.image.image.peak_nits, sent->histogram, &sent->result);
     sent->learnt = true;
+    pthread_mutex_unlock(&stream->lock);
     return COX_OK;
 }
+
+/* Note in the result what the frame is mapped with. */
+static void note_settings(struct sent *sent, const struct cox_video_settings *settings)
+{
+    sent->result.peak_nits = settings->peak_nits > 0 ? settings->peak_nits : 1000.0f;
+    sent->result.gain = settings->gain > 0 ? settings->gain : 1.0f;
+}
+
+/* ---- a frame was counted before it is mapped ---- */
+
+/* The frame on the devices whose histogram is in these buffers. Called with the lock held. */
+static struct sent *find_counted(const cox_video_stream *stream, void *const *buffers)
+{
+    struct sent *sent = stream->oldest;
+    while (sent && (sent->done || sent->counting != COX__COUNTING_FIRST ||
+                    buffers[sent->histogram_index] != cox_buffer_data(sent->histogram)))
+        sent = sent->next;
+
+    return sent;
+}
+
+/* A cox_pass_done_fn: give the mapping the curve of the frame's own light. If a frame starts again,
+ * its curve follows from the same one as before. */
+static void on_counted(void *user, void *const *buffers, void *constants)
+{
+    cox_video_stream *stream = user;
+    struct cox_constants params;
+
+    pthread_mutex_lock(&stream->lock);
+    struct sent *sent = find_counted(stream, buffers);
+    if (sent) {
+        struct cox__curve curve = sent->curve;
+        cox__options_follow_curve(&curve, &sent->look, &sent->mapper->shape,
+                                  sent->in.image.image.peak_nits, sent->histogram, &sent->result);
+
+        struct cox_video_settings settings = cox__options_curve_settings(&curve, &sent->look);
+        add_frame_settings(sent, &settings);
+        if (cox_video_prepare(&sent->mapper->shape, &settings, &params) == COX_OK)
+            memcpy(constants, &params, sent->mapper->params_bytes);
+        note_settings(sent, &settings);
+
+        if (sent == stream->newest)
+            stream->curve = curve;
+        stream->steering -= !sent->learnt;
+        sent->learnt = true;
+        pthread_cond_broadcast(&stream->changed);
+    }
+    pthread_mutex_unlock(&stream->lock);
+}
+
+/* ---- submitting ---- */
 
 /* Put the frame at the end of the list, where the scheduler thread and the receiver find it. Called
  * with the lock held. */
@@ -349,7 +391,7 @@ static void append(cox_video_stream *stream, struct sent *sent)
     stream->newest = sent;
 
     stream->on_devices++;
-    stream->steering += sent->steers;
+    stream->steering += sent->counting != COX__COUNTING_NONE;
     stream->frames_sent++;
 }
 
@@ -367,7 +409,7 @@ static void take_off_newest(cox_video_stream *stream, const struct sent *sent)
     stream->newest = before;
 
     stream->on_devices--;
-    stream->steering -= sent->steers;
+    stream->steering -= sent->counting != COX__COUNTING_NONE;
     stream->frames_sent--;
     pthread_cond_broadcast(&stream->changed);
 }
@@ -376,18 +418,18 @@ static void take_off_newest(cox_video_stream *stream, const struct sent *sent)
 static cox_status prepare(struct sent *sent, const struct cox_constants **params)
 {
     cox_video_stream *stream = sent->stream;
-    pthread_mutex_lock(&stream->lock);
-    struct cox_video_settings settings = cox__options_curve_settings(&stream->curve, &sent->look);
-    pthread_mutex_unlock(&stream->lock);
+    struct cox_video_settings settings = sent->look.settings;
+    if (sent->counting != COX__COUNTING_FIRST) {
+        pthread_mutex_lock(&stream->lock);
+        settings = cox__options_curve_settings(&stream->curve, &sent->look);
+        pthread_mutex_unlock(&stream->lock);
+    }
     add_frame_settings(sent, &settings);
 
     const cox_status status = cox__mapper_prepare(sent->mapper, &settings, params);
-    if (status != COX_OK)
-        return status;
-
-    sent->result.peak_nits = settings.peak_nits > 0 ? settings.peak_nits : 1000.0f;
-    sent->result.gain = settings.gain > 0 ? settings.gain : 1.0f;
-    return COX_OK;
+    if (status == COX_OK)
+        note_settings(sent, &settings);
+    return status;
 }
 
 static cox_status submit(struct sent *sent)
@@ -396,8 +438,8 @@ static cox_status submit(struct sent *sent)
     cox_buffer *buffers[COX_BUFFERS_MAX] = {NULL};
     const struct cox_constants *params;
     struct cox__frame_spec frame = {.buffers = buffers,
-                                    .buffer_count = sent->mapper->mapping_bindings};
-    fill_buffers(sent, true, buffers);
+                                    .buffer_count = sent->mapper->binding_count};
+    fill_buffers(sent, buffers);
     cox_status status = prepare(sent, &params);
     if (status != COX_OK)
         return status;
@@ -424,8 +466,8 @@ static cox_status find_mapper(struct sent *sent)
     struct cox_video_shape shape;
 
     choose_shape(sent->stream, sent, &shape);
-    const cox_status status = cox__mappers_use(&sent->stream->mappers, &shape, sent->steers,
-                                               sent->look.peak == COX_PEAK_CURRENT, &sent->mapper);
+    const cox_status status = cox__mappers_use(&sent->stream->mappers, &shape, sent->counting,
+                                               &sent->mapper);
     if (status != COX_OK) {
         sent->mapper = NULL;
         return status;
@@ -446,11 +488,10 @@ static void find_bars(struct sent *sent)
                         &sent->look.settings);
 }
 
-/* Get what the frame needs: a mapper, buffers, and its light if the curve must know it first. */
+/* Get what the frame needs: a mapper, buffers, and its light if the curve has not begun. */
 static cox_status make_ready(struct sent *sent)
 {
     cox_video_stream *stream = sent->stream;
-    const enum cox_peak_source peak = sent->look.peak;
     cox_status status = find_mapper(sent);
     if (status == COX_OK)
         status = cox__side_begin(&sent->in, false);
@@ -462,16 +503,28 @@ static cox_status make_ready(struct sent *sent)
     if (status == COX_OK)
         status = cox__side_bind(&sent->out, &stream->devices, sent->mapper->shape.out_pitch_bytes,
                                 &stream->pool);
-    if (status == COX_OK && peak != COX_PEAK_FIXED && !stream->histogram)
-        status = cox_buffer_create(stream->runtime, COX_VIDEO_HISTOGRAM_BYTES, &stream->histogram);
+    if (status == COX_OK && sent->counting != COX__COUNTING_NONE)
+        status = cox__side_pool_take(&stream->pool, COX_VIDEO_HISTOGRAM_BYTES, &sent->histogram);
     if (status != COX_OK)
         return status;
 
     cox__side_copy_in(&sent->in);
     find_bars(sent);
-    if (peak == COX_PEAK_CURRENT || (peak == COX_PEAK_PREVIOUS && !stream->curve.begun))
+    if (sent->counting == COX__COUNTING_TOO && !stream->curve.begun)
         status = learn_light(sent);
     return status;
+}
+
+static enum cox__counting counting_of(const struct cox_tonemap_options *look)
+{
+    switch (look->peak) {
+    case COX_PEAK_PREVIOUS:
+        return COX__COUNTING_TOO;
+    case COX_PEAK_CURRENT:
+        return COX__COUNTING_FIRST;
+    default:
+        return COX__COUNTING_NONE;
+    }
 }
 
 static enum cox_transfer transfer_of(const struct sent *sent)
@@ -498,12 +551,13 @@ static cox_status admit(cox_video_stream *stream, const struct cox_video_image *
 
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
-    sent->steers = sent->look.peak == COX_PEAK_PREVIOUS;
-    await_turn(stream, sent->steers);
+    sent->counting = counting_of(&sent->look);
+    await_turn(stream, sent->counting);
     sent->admitted = true;
     sent->curve_before = stream->curve;
     if (stream->restarts || transfer_of(sent) != stream->transfer_before)
         memset(&stream->curve, 0, sizeof stream->curve);
+    sent->curve = stream->curve;
     sent->result.frame = stream->frames_sent;
     pthread_mutex_unlock(&stream->lock);
     return COX_OK;
@@ -572,7 +626,7 @@ cox_status cox_video_stream_prepare(cox_video_stream *stream, const struct cox_v
     sent->stream = stream;
     pthread_mutex_lock(&stream->lock);
     sent->look = stream->look;
-    sent->steers = sent->look.peak == COX_PEAK_PREVIOUS;
+    sent->counting = counting_of(&sent->look);
     pthread_mutex_unlock(&stream->lock);
 
     cox_status status = cox__video_image_describe(&sent->in.image, in, "the input to prepare for",
@@ -627,6 +681,8 @@ cox_status cox_video_stream_create(cox_runtime *runtime, const struct cox_sessio
     stream->descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
     cox_status status = cox__mappers_init(&stream->mappers, runtime, session);
+    stream->mappers.counted = on_counted;
+    stream->mappers.counted_user = stream;
     if (status == COX_OK)
         status = log_look(stream, cox__options_read(&stream->look, look));
     if (status == COX_OK && stream->descriptor < 0)
@@ -656,7 +712,6 @@ void cox_video_stream_destroy(cox_video_stream **out)
         free_sent(sent);
 
     cox__mappers_clear(&stream->mappers);
-    cox_buffer_destroy(&stream->histogram);
     cox__side_pool_clear(&stream->pool);
     if (stream->descriptor >= 0)
         close(stream->descriptor);
@@ -708,13 +763,12 @@ void cox_video_stream_info(cox_video_stream *stream, struct cox_video_stream_inf
     info->sessions_made = atomic_load(&stream->mappers.made);
 }
 
-void cox_video_stream_session_info(cox_video_stream *stream, bool analysis,
-                                   struct cox_session_info *info)
+void cox_video_stream_session_info(cox_video_stream *stream, struct cox_session_info *info)
 {
     if (!info)
         return;
 
     *info = (struct cox_session_info){0};
     if (stream)
-        cox__mappers_session_info(&stream->mappers, analysis, info);
+        cox__mappers_session_info(&stream->mappers, info);
 }

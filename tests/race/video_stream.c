@@ -81,7 +81,7 @@ static void *meddle(void *user)
                                                      .peak = (enum cox_peak_source)(n / 8 % 3)}) == COX_OK);
         cox_video_stream_info(film->stream, &info);
         CHECK(info.frames_copied_in <= FRAMES);
-        cox_video_stream_session_info(film->stream, n % 2, &session);
+        cox_video_stream_session_info(film->stream, &session);
         poll(&waits, 1, 1);
         if (n % 20 == 19)
             cox_video_stream_cancel(film->stream);

@@ -52,7 +52,7 @@ void bench_session_destroy_stream(cox_video_stream **stream)
 {
     struct cox_session_info info;
     if (*stream) {
-        cox_video_stream_session_info(*stream, false, &info);
+        cox_video_stream_session_info(*stream, &info);
         note_failures(&info);
     }
     cox_video_stream_destroy(stream);

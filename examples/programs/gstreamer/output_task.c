@@ -12,7 +12,7 @@ static void note_devices(GstCoxTonemap *self)
     struct cox_device_info device;
 
     cox_video_stream_info(self->stream, &info);
-    cox_video_stream_session_info(self->stream, false, &session);
+    cox_video_stream_session_info(self->stream, &session);
     if (info.sessions_made != self->sessions_seen)
         memset(self->lost_seen, 0, sizeof self->lost_seen);
     self->sessions_seen = info.sessions_made;

@@ -23,7 +23,7 @@ static GstStructure *make_stats(GstCoxTonemap *self)
 
     g_mutex_lock(&self->lock);
     cox_video_stream_info(self->stream, &info);
-    cox_video_stream_session_info(self->stream, false, &session);
+    cox_video_stream_session_info(self->stream, &session);
     GstStructure *stats =
         gst_structure_new("coxtonemap-stats", "frames", G_TYPE_UINT64, self->frames_done,
                           "frames-dropped", G_TYPE_UINT64, self->frames_dropped, "bytes-copied-in",

@@ -209,17 +209,6 @@ void devices_print_warmup(const struct cox_session_info *session)
         say("\n");
 }
 
-void devices_add_trouble(struct cox_session_info *session, const struct cox_session_info *other)
-{
-    for (uint32_t d = 0; d < session->device_count && d < other->device_count; d++) {
-        struct cox_session_device *device = &session->devices[d];
-        device->lost += other->devices[d].lost;
-        device->returned += other->devices[d].returned;
-        if (other->devices[d].state > device->state)
-            device->state = other->devices[d].state;
-    }
-}
-
 void devices_print_late(const struct options *options, struct report *report)
 {
     uint64_t frames, worst_ns;

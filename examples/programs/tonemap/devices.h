@@ -45,9 +45,6 @@ struct devices_text {
 void devices_describe(const struct devices *devices, const struct cox_session_info *session,
                       struct devices_text *text, struct report_about *about);
 
-/* Add the lost and returned devices of another session to those of this one. */
-void devices_add_trouble(struct cox_session_info *session, const struct cox_session_info *other);
-
 /* A line for each device that was lost. These are the last lines of the results. */
 void devices_print_trouble(const struct devices *devices, const struct cox_session_info *session);
 

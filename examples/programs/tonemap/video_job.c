@@ -585,7 +585,7 @@ static bool start_film(struct job *job)
     if (status != COX_OK)
         return message_status_error("cannot build the pipeline", status);
 
-    cox_video_stream_session_info(job->film.stream, false, &job->info);
+    cox_video_stream_session_info(job->film.stream, &job->info);
     return true;
 }
 
@@ -767,10 +767,7 @@ static bool deliver(struct job *job)
                              job->damaged == 1 ? "is" : "are");
     progress_end(&job->progress, job->film.written, now_ns());
 
-    struct cox_session_info analysis;
-    cox_video_stream_session_info(job->film.stream, false, &job->info);
-    cox_video_stream_session_info(job->film.stream, true, &analysis);
-    devices_add_trouble(&job->info, &analysis);
+    cox_video_stream_session_info(job->film.stream, &job->info);
 
     describe_film(job, &film);
     if (job->film.submitted) {
