@@ -20,8 +20,8 @@ cox_status cox__video_analysis(const struct cox_video_shape *shape,
                                struct cox__pipeline_storage *storage,
                                struct cox__session_spec *session);
 
-/* Count the frame in a first pass, call `counted` with the histogram as the last buffer of the
- * application, then map the frame with the constants that `counted` left.
+/* The first pass counts the frame. Then `counted` is called; the histogram is the last buffer of
+ * the application. The next passes map the frame with the constants that `counted` left.
  * Errors: as cox_video_mapping; COX_E_INVALID for a look-up table. */
 cox_status cox__video_counted_mapping(const struct cox_video_shape *shape,
                                       cox_pass_done_fn *counted, void *user,

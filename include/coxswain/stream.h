@@ -96,8 +96,8 @@ COX_API void cox_video_image_destroy(struct cox_video_image *image);
 enum cox_peak_source {
     /* The frames before. A frame starts on the devices when the frame before it is tone-mapped. */
     COX_PEAK_PREVIOUS = 0,
-    /* The frame itself too, which is measured in a pass before it is mapped. Devices with memory of
-     * their own get the frame once. */
+    /* The frame itself too. A pass before the mapping measures it. The frame is copied only once to
+     * devices that have their own memory. */
     COX_PEAK_CURRENT = 1,
     COX_PEAK_FIXED = 2, /* cox_video_settings.peak_nits */
 };

@@ -11,8 +11,8 @@
  * Build defines, as in frame.cl: COX_WIDTH (only the alignment of rows, see samples.clh), COX_ITEM,
  * COX_DITHER, COX_IN_LAYOUT, COX_IN_BYTES, COX_IN_SHIFT, COX_OUT_LAYOUT, COX_OUT_BYTES,
  * COX_OUT_SHIFT; COX_SUB_X, COX_SUB_Y of both sides. Access: inputs ROWS read, or chroma of 4:2:0
- * HALO read, from buffer row `origin_...`; outputs ROWS write. Numerics: see detmath.clh. Each result
- * depends on one sample and its place.
+ * HALO read, each from its buffer row `origin_...`; outputs ROWS write. Numerics: see detmath.clh.
+ * Each result depends on one sample and its place.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "video/samples.clh"
 

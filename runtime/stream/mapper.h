@@ -1,5 +1,5 @@
-/* A mapper maps the frames of one shape, with a session of its own. A stream keeps the mappers of its
- * latest shapes.
+/* A mapper maps the frames of one shape, with a session of its own. A stream keeps the mappers of
+ * its latest shapes.
  * Thread-safety: one thread at a time; cox__mappers_cancel and _session_info from any thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COX_STREAM_MAPPER_H
