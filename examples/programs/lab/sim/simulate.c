@@ -722,6 +722,7 @@ cox_status lab_simulate(const struct lab_world *world, const struct cox_policy *
                                      .devices = sim->devices,
                                      .min_band_rows = options->min_band_rows,
                                      .in_flight = in_flight,
+                                     .pool = policy && policy->assign && !options->no_pool,
                                      .shadow = !options->no_shadow}};
     sim->runs = calloc(in_flight, sizeof *sim->runs);
     order_devices(sim);
